@@ -38,7 +38,7 @@ pub fn failed(cx: &Cx, words: &[i64], error: Error) -> i32 {
         Action::Return => RETURNED.store(true, Ordering::Relaxed),
         Action::Call { function, .. } => {
             RETURNED.store(true, Ordering::Relaxed);
-            call(function, handle, code);
+            return call(function, handle, code);
         }
         Action::Fatal | Action::Abort => fatal(rank, &cx.name(), &arguments(cx.row(), words), &error),
     }
@@ -73,7 +73,7 @@ pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Re
     let (action, handle, rank) = global::error_action(Some((object, handle)));
     match action {
         Action::Return => {}
-        Action::Call { function, .. } => call(function, handle, code),
+        Action::Call { function, .. } => drop(call(function, handle, code)),
         Action::Fatal | Action::Abort => {
             let text = cx.anytime().codes.string_of(code);
             let text = format!("called by the program: {}", String::from_utf8_lossy(&text));
@@ -104,8 +104,9 @@ pub fn outside(cx: &Cx) -> i32 {
     fatal(None, &cx.name(), "", &Error::new(Class::OTHER, text))
 }
 
-/// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`.
-fn call(function: usize, handle: Handle, mut code: i32) {
+/// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`. The code that it leaves is what the operation
+/// returns, as in MPICH and Open MPI: MPI 5.0 section 9.3.1 passes its address and says no more.
+fn call(function: usize, handle: Handle, mut code: i32) -> i32 {
     let mut handle = layout::passed(handle);
     code = layout::write(Set::Code, code);
     // SAFETY: the application registered this address as a function of this type; no guard of
@@ -114,6 +115,7 @@ fn call(function: usize, handle: Handle, mut code: i32) {
         let function: unsafe extern "C" fn(*mut usize, *mut i32, ...) = std::mem::transmute(function);
         function(&raw mut handle, &raw mut code);
     }
+    layout::read(Set::Code, code)
 }
 
 /// The first argument that names a live object with an error handler; of operations on files MPI_FILE_NULL if there
