@@ -35,8 +35,9 @@ link() {
 standard="-I$prefix/include -I$work"
 compile $standard -c "$work/entries.c" -o "$work/entries.o"
 compile $standard -DTERN_PROFILING -c "$work/entries.c" -o "$work/profiling.o"
-compile $standard -c "$work/runtime.c" -o "$work/runtime.o"
-compile $standard -c "$work/section.c" -o "$work/section.o"
+for of in attributes runtime section; do
+    compile $standard -c "$work/$of.c" -o "$work/$of.o"
+done
 link "$prefix/lib" libmpi_tern_fortran.so 1 "$prefix/lib/libmpi_abi.so.1" 'mpi_*; pmpi_*;' "$work"/*.o
 ln -sf libmpi_tern_fortran.so.1 "$prefix/lib/libmpi_tern_fortran.so"
 
@@ -45,7 +46,9 @@ for of in entries removed; do
     compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
     compile $mpich -DTERN_PROFILING -c "$work/$of.c" -o "$work/mpich/profiling-$of.o"
 done
-compile $mpich -c "$work/runtime.c" -o "$work/mpich/runtime.o"
+for of in attributes runtime; do
+    compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
+done
 link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so.12" 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' \
     "$work"/mpich/*.o
 "$source/scripts/stand-in.sh" "$prefix/lib/tern/mpich" libmpichfort.so.12 libmpifort.so.12

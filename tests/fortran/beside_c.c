@@ -1,5 +1,5 @@
 /* What C beside a Fortran program does: it knows MPI_STATUS_IGNORE when it is handed on, and as a tool it takes over a name
- * that Fortran calls (MPI 5.0 sections 19.3.5 and 19.1.5). */
+ * that Fortran calls, and attributes are everybody's (MPI 5.0 sections 19.3.5, 19.1.5 and 19.3.7). */
 #include <mpi.h>
 #include <stddef.h>
 
@@ -10,6 +10,26 @@ int which_status(const MPI_Fint *status) {
 
 int which_f08_status(const MPI_F08_status *status) {
     return status == MPI_F08_STATUS_IGNORE ? 1 : status == MPI_F08_STATUSES_IGNORE ? 2 : 0;
+}
+
+/* What Fortran sets C finds at an address, what C sets Fortran gets as the address (section 19.3.7). */
+int has_value(MPI_Fint comm, int keyval, MPI_Aint value) {
+    MPI_Aint *found = NULL;
+    int flag = 0;
+    MPI_Comm_get_attr(MPI_Comm_fromint(comm), keyval, &found, &flag);
+    return flag && *found == value;
+}
+
+MPI_Aint set_address(MPI_Fint comm, int keyval) {
+    static int own;
+    MPI_Comm_set_attr(MPI_Comm_fromint(comm), keyval, &own);
+    return (MPI_Aint) &own;
+}
+
+int keyval_of_c(void) {
+    int keyval;
+    MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
+    return keyval;
 }
 
 static int sends = 0;

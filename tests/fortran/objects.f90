@@ -47,7 +47,9 @@ program objects
   call MPI_Info_get_string(info, 'key', length, name, flag)
   if (.not. flag .or. length /= 10 .or. name /= 'some value') error stop 'MPI_Info_get_string'
   length = 0
+  name = 'as it was'
   call MPI_Info_get_string(info, 'key', length, name, flag)
+  if (.not. flag .or. length /= 10 .or. name /= 'as it was') error stop 'MPI_Info_get_string without room'
   name = 'untouched'
   call MPI_Info_get_string(info, 'none', length, name, flag)
   if (flag .or. name /= 'untouched') error stop 'a key that is not there'

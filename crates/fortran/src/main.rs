@@ -25,7 +25,8 @@ use std::path::Path;
 use std::{env, fs, io, process};
 
 /// What is compiled beside the generated functions, and what both include.
-const RUNTIME: [(&str, &str); 4] = [
+const RUNTIME: [(&str, &str); 5] = [
+    ("attributes.c", include_str!("attributes.c")),
     ("removed.c", include_str!("removed.c")),
     ("runtime.c", include_str!("runtime.c")),
     ("section.c", include_str!("section.c")),

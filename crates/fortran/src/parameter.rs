@@ -142,7 +142,7 @@ fn form(row: &Row, param: &Param, large: bool) -> Form {
         ("StrIn" | "RootStrIn", _) => Form::Text,
         ("StrOut", _) if row.name == "MPI_Info_get" => Form::TextOut("tern_with_zero(*valuelen)".into()),
         ("StrOut", _) => Form::TextOut("MPI_MAX_LIBRARY_VERSION_STRING".into()),
-        ("MaybeStrOut", _) => Form::TextOut(format!("c_{}", length_before(row, param))),
+        ("MaybeStrOut", _) => Form::TextOut(format!("room_{}", length_before(row, param))),
         ("IntInOut", _) if has(row, "MaybeStrOut") => Form::TextLength,
         ("Strings", _) => Form::Texts(has(row, "StringLists").then(|| "*count".into())),
         ("StringLists", _) => Form::TextLists,

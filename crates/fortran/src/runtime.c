@@ -198,10 +198,10 @@ struct callbacks *tern_callbacks(MPI_Aint extra, procedure *first, procedure *se
     {                                                                                                                  \
         struct callbacks *state = extra;                                                                               \
         int fortran = convert(object), yes = 0, code = MPI_SUCCESS;                                                    \
-        number passed = (number) state->extra, from = (number) (MPI_Aint) in, to = 0;                                  \
+        number passed = (number) state->extra, from = (number) tern_unboxed(in), to = 0;                               \
         ((void (*)(int *, int *, number *, number *, number *, int *, int *)) state->first)(                           \
             &fortran, &keyval, &passed, &from, &to, &yes, &code);                                                      \
-        *(void **) out = (void *) (MPI_Aint) to;                                                                       \
+        *(void **) out = tern_boxed(to);                                                                               \
         *flag = yes != 0;                                                                                              \
         return code;                                                                                                   \
     }                                                                                                                  \
@@ -209,7 +209,7 @@ struct callbacks *tern_callbacks(MPI_Aint extra, procedure *first, procedure *se
     {                                                                                                                  \
         struct callbacks *state = extra;                                                                               \
         int fortran = convert(object), code = MPI_SUCCESS;                                                             \
-        number passed = (number) state->extra, from = (number) (MPI_Aint) value;                                       \
+        number passed = (number) state->extra, from = (number) tern_unboxed(value);                                    \
         ((void (*)(int *, int *, number *, number *, int *)) state->second)(&fortran, &keyval, &from, &passed, &code); \
         return code;                                                                                                   \
     }
@@ -338,7 +338,7 @@ MPI_Aint tern_attribute(int keyval, void *value)
     case MPI_WIN_SIZE:
         return *(MPI_Aint *) value;
     default:
-        return (MPI_Aint) value;
+        return tern_unboxed(value);
     }
 }
 

@@ -180,6 +180,9 @@ void *tern_text_lists(const char *texts, size_t len, long long count);
 
 /* The value of an attribute: predefined ones have an address in C. */
 MPI_Aint tern_attribute(int keyval, void *value);
+/* What the library gets for a value that Fortran sets, and the value of what it has, whoever has set that. */
+void *tern_boxed(MPI_Aint value);
+MPI_Aint tern_unboxed(void *attribute);
 
 /* Tells the library what LOGICAL and the default kinds are (MPI 5.0 section 20.5). */
 void tern_announce(void);

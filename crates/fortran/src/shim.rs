@@ -184,7 +184,9 @@ fn piece(row: &Row, parameter: &Parameter, caller: Caller) -> Piece {
         Form::Text => text_in(row, name, caller),
         Form::TextOut(room) => text_out(row, name, room),
         Form::TextLength => Piece {
-            before: format!("    int c_{name} = *{name} > 0 ? tern_with_zero(*{name}) : 0;\n"),
+            before: format!(
+                "    const int room_{name} = *{name} > 0 ? tern_with_zero(*{name}) : 0;\n    int c_{name} = room_{name};\n"
+            ),
             after: format!("    if (code == MPI_SUCCESS && c_{name} > 0) *{name} = c_{name} - 1;\n"),
             ..simple("int", format!("&c_{name}"))
         },
@@ -325,7 +327,7 @@ fn attribute(row: &Row, name: &str, intent: Intent) -> Piece {
     let c = if is_old(row) { "int" } else { "MPI_Aint" };
     let declared = format!("{c} *{name}");
     if intent == Intent::In {
-        return Piece { declared, passed: format!("(void *) (MPI_Aint) *{name}"), ..Piece::default() };
+        return Piece { declared, passed: format!("tern_boxed(*{name})"), ..Piece::default() };
     }
     let keyval = row.params[1].name;
     Piece {
