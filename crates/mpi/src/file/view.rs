@@ -195,9 +195,8 @@ impl Iterator for Pieces<'_> {
 }
 
 /// The displacements of `count` items one after the other are not negative and do not fall; where a file is written nothing overlaps
-/// either (MPI 5.0 section 14.3). Of what touches only the beginning and the end are known, and where the last element begins if all have one size.
+/// either (MPI 5.0 section 14.3). Of what touches only the beginning and the end are known, and who reads may begin within it again, as with ROMIO.
 fn check_order(ty: &Datatype, arg: &str, count: u64, writes: bool) -> Result {
-    let element = ty.basic().map_or(0, |basic| basic.size() as i64);
     let (mut last, mut end_of_last, mut position) = (0, 0, 0);
     let end = ty.size() * count;
     while position < end && !ty.is_contiguous() {
@@ -217,7 +216,7 @@ fn check_order(ty: &Datatype, arg: &str, count: u64, writes: bool) -> Result {
             return fail(Class::TYPE, text);
         }
         end_of_last = at + len as i64;
-        (last, position) = (if element > 0 { end_of_last - element } else { at }, position + len);
+        (last, position) = (at, position + len);
     }
     Ok(())
 }
