@@ -99,6 +99,7 @@ def cases():
     for name, ranks, says, silent in HANGS:
         yield Case(f"hang {name}", lambda tools, n=name, r=ranks, s=says, q=silent: hang(tools, n, r, s, q))
     yield Case("hang --timeout", timeout)
+    yield Case("hang MPIEXEC_TIMEOUT", timeout_by_variable)
     yield Case("hang says file and line", file_and_line)
     yield Case("hang without addr2line", no_addr2line)
     yield Case("hang SIGUSR1 lets the job go on", goes_on)
@@ -148,6 +149,17 @@ def timeout(tools):
     outcome.expect(outcome.code == 124, "exit code 124")
     outcome.expect_message(r"the job is not done after 3 s \(--timeout\)", r"cycle: rank 0 → rank 1 → rank 0")
     outcome.expect("should not come here" not in outcome.err, "ranks that never return")
+
+
+def timeout_by_variable(tools):
+    outcome = run(tools, "-n", 2, tools.program("hang"), "cycle", env={"MPIEXEC_TIMEOUT": "2"})
+    outcome.expect(outcome.code == 124, "exit code 124")
+    outcome.expect_message(r"the job is not done after 2 s \(--timeout\)", r"cycle: rank 0 → rank 1 → rank 0")
+    outcome = run(tools, "--timeout", "1", "-n", 2, tools.program("hang"), "cycle", env={"MPIEXEC_TIMEOUT": "2"})
+    outcome.expect_message(r"the job is not done after 1 s")
+    outcome = run(tools, "-n", 2, tools.program("hang"), "cycle", env={"MPIEXEC_TIMEOUT": "soon"})
+    outcome.expect(outcome.code == 1, "exit code 1")
+    outcome.expect_message(r"variable MPIEXEC_TIMEOUT needs a number of seconds above 0; 'soon' is none")
 
 
 def line_of(text):

@@ -51,7 +51,10 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
         return agent::run();
     }
     match arguments::parse(arguments) {
-        Ok(Request::Run(plan)) => {
+        Ok(Request::Run(mut plan)) => {
+            if let Err(why) = plan.heed(std::env::var_os(arguments::TIMEOUT)) {
+                return fail(why.into());
+            }
             plan.warnings.iter().for_each(|warning| complain(&format!("warning: {warning}")));
             job::Job::start(*plan).map_or_else(fail, job::Job::run)
         }

@@ -4,7 +4,7 @@ use super::hosts::Host;
 use super::options::{Effect, OPTIONS, dashed};
 use super::output::Stream;
 use super::placement::{self, Network, Reaching};
-use super::values::Values;
+use super::values::{self, Values};
 use fabric::settings::distance;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -133,6 +133,9 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
+/// The variable that stands for `--timeout`.
+pub const TIMEOUT: &str = "MPIEXEC_TIMEOUT";
+
 /// One program of a job.
 #[derive(Debug, Default)]
 pub struct Segment {
@@ -173,6 +176,14 @@ pub struct Draft {
 }
 
 impl Plan {
+    /// Takes from the variable that mpiexec of MPICH and mpirun of Open MPI take it from when the job ends, where no option says so.
+    pub fn heed(&mut self, timeout: Option<OsString>) -> Result<(), String> {
+        if let (None, Some(text)) = (self.timeout, timeout.filter(|text| !text.is_empty())) {
+            self.timeout = Some(values::seconds(&format!("variable {TIMEOUT}"), &text.to_string_lossy())?);
+        }
+        Ok(())
+    }
+
     /// Lets rank N write to `directory/1/rank.N/stdout` and `stderr`, as Open MPI does.
     pub(super) fn write_below(&mut self, directory: &OsStr) {
         self.files = ["stdout", "stderr"].map(|name| {

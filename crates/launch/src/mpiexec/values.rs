@@ -19,6 +19,16 @@ pub struct Values<'a> {
     pub(super) words: &'a mut VecDeque<OsString>,
 }
 
+/// A time that an option or a variable says.
+pub(super) fn seconds(of: &str, text: &str) -> Result<Duration, String> {
+    /// A year; it also keeps sums of times in range.
+    const MAX: f64 = 365.0 * 86400.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= MAX => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("{of} needs a number of seconds above 0; '{text}' is none")),
+    }
+}
+
 impl Values<'_> {
     /// The next word; `what` it should be is said when there is none.
     pub(super) fn next(&mut self, what: &str) -> Result<OsString, String> {
@@ -123,13 +133,8 @@ impl Values<'_> {
     }
 
     pub(super) fn seconds(&mut self) -> Result<Duration, String> {
-        /// A year; it also keeps sums of times in range.
-        const MAX: f64 = 365.0 * 86400.0;
         let text = self.text("a number of seconds")?;
-        match text.parse::<f64>() {
-            Ok(seconds) if seconds > 0.0 && seconds <= MAX => Ok(Duration::from_secs_f64(seconds)),
-            _ => Err(format!("option {} needs a number of seconds above 0; '{text}' is none", self.option)),
-        }
+        seconds(&format!("option {}", self.option), &text)
     }
 
     /// What `--map-by` says: the order of places, ranks per host if `ppr` says so, and whether hosts take turns.
