@@ -11,6 +11,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Comparison, Group, UNDEFINED};
 use mpi::handle::Handle;
 use mpi::info::Info;
+use mpi::kinds;
 use mpi::request::Then;
 
 use crate::coll::run;
@@ -86,13 +87,28 @@ pub fn set_info(cx: &Cx, comm: Handle, info: Handle) -> Result {
 
 /// `MPI_Comm_get_info`.
 pub fn get_info(cx: &Cx, comm: Handle, info: Out<Handle>) -> Result {
-    let hints = cx.world().comm(comm)?.info.clone();
+    let mut hints = cx.world().comm(comm)?.info.clone();
+    hints.provide(kinds::KEY, &memory_kinds(cx, comm)?);
     info.set(cx.anytime().infos.insert(hints)?);
     Ok(())
 }
 
-fn hints(info: Option<&Info>) -> Info {
-    info.cloned().unwrap_or_default()
+/// The kinds of memory that there are for a communicator: those of its session, else those of the start of the program.
+pub fn memory_kinds(cx: &Cx, comm: Handle) -> Result<String> {
+    let of_session = {
+        let world = cx.world();
+        let session = world.comm(comm)?.session.and_then(|session| world.objects.session(session).ok());
+        session.and_then(|session| session.info.hint(kinds::KEY)).map(str::to_string)
+    };
+    Ok(of_session
+        .unwrap_or_else(|| kinds::provided(cx.anytime().info_env.hint(kinds::KEY).unwrap_or_default())))
+}
+
+/// What an info object says that communicators keep.
+pub fn hints(info: Option<&Info>) -> Info {
+    let mut hints = info.cloned().unwrap_or_default();
+    kinds::keep(&mut hints);
+    hints
 }
 
 /// Puts a communicator with this place into the table; the error handler is the parent's.
