@@ -11,6 +11,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Comparison, Group, UNDEFINED};
 use mpi::handle::Handle;
 use mpi::info::Info;
+use mpi::kinds;
 use mpi::request::Then;
 
 use crate::coll::run;
@@ -86,13 +87,28 @@ pub fn set_info(cx: &Cx, comm: Handle, info: Handle) -> Result {
 
 /// `MPI_Comm_get_info`.
 pub fn get_info(cx: &Cx, comm: Handle, info: Out<Handle>) -> Result {
-    let hints = cx.world().comm(comm)?.info.clone();
+    let mut hints = cx.world().comm(comm)?.info.clone();
+    hints.provide(kinds::KEY, &memory_kinds(cx, comm)?);
     info.set(cx.anytime().infos.insert(hints)?);
     Ok(())
 }
 
-fn hints(info: Option<&Info>) -> Info {
-    info.cloned().unwrap_or_default()
+/// The kinds of memory that there are for a communicator: those of its session, else those of the start of the program.
+pub fn memory_kinds(cx: &Cx, comm: Handle) -> Result<String> {
+    let of_session = {
+        let world = cx.world();
+        let session = world.comm(comm)?.session.and_then(|session| world.objects.session(session).ok());
+        session.and_then(|session| session.info.hint(kinds::KEY)).map(str::to_string)
+    };
+    Ok(of_session
+        .unwrap_or_else(|| kinds::provided(cx.anytime().info_env.hint(kinds::KEY).unwrap_or_default())))
+}
+
+/// What an info object says that communicators keep.
+pub fn hints(info: Option<&Info>) -> Info {
+    let mut hints = info.cloned().unwrap_or_default();
+    kinds::keep(&mut hints);
+    hints
 }
 
 /// Puts a communicator with this place into the table; the error handler is the parent's.
@@ -297,7 +313,7 @@ const HW_GUIDED: i32 = 223;
 const RESOURCE_GUIDED: i32 = 224;
 
 /// `MPI_Comm_split_type`: all ranks share the host. Below it no hardware level is told apart, so
-/// the unguided split finds no smaller part, and of the guided ones only the host is known.
+/// the unguided split finds no smaller part, and of the guided ones only the host is known, and the sets of processes.
 pub fn split_type(
     cx: &Cx,
     comm: Handle,
@@ -307,21 +323,32 @@ pub fn split_type(
     newcomm: Out<Handle>,
 ) -> Result {
     newcomm.set(COMM_NULL);
-    let resource = {
+    let (resource, set) = {
         let anytime = cx.anytime();
         let info = anytime.optional_info(info)?;
-        info.and_then(|info| info.hint("mpi_hw_resource_type")).map(str::to_string)
+        let hint = |key| info.and_then(|info| info.hint(key)).map(str::to_string);
+        (hint("mpi_hw_resource_type"), hint("mpi_pset_name"))
     };
     let color = match split_type {
         SHARED => host(cx, comm)?,
         HW_GUIDED | RESOURCE_GUIDED if matches!(resource.as_deref(), Some("mpi_shared_memory")) => {
             host(cx, comm)?
         }
-        HW_GUIDED | HW_UNGUIDED | RESOURCE_GUIDED | UNDEFINED => UNDEFINED,
+        RESOURCE_GUIDED => set.and_then(|name| of_set(cx, &name)).unwrap_or(UNDEFINED),
+        HW_GUIDED | HW_UNGUIDED | UNDEFINED => UNDEFINED,
         other => return fail(Class::ARG, format!("argument `split_type` is {other}, not a split type")),
     };
     newcomm.set(split_by(cx, comm, color, key)?);
     Ok(())
+}
+
+/// The number of the process set of this name that holds this rank: its first member. Of sets that begin alike all ranks name
+/// the same one.
+fn of_set(cx: &Cx, name: &str) -> Option<i32> {
+    let world = cx.world();
+    let set = world.objects.sets.iter().find(|set| set.name == name)?;
+    set.members.rank_of(world.rank())?;
+    Some(set.members.world_rank(0) as i32)
 }
 
 /// The number of this rank's host: the same on all ranks that share memory. Those of other jobs never do: where there are

@@ -218,7 +218,7 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Optio
         return (action, null, number());
     }
     if !is_active() {
-        return (Action::Fatal, COMM_SELF, None);
+        return (errhandlers.action(errhandler::Raiser::Comm, COMM_SELF), COMM_SELF, None);
     }
     let comm = |handle| (errhandlers.action(errhandler::Raiser::Comm, handle), handle);
     let (action, handle) = match subject {
@@ -284,8 +284,18 @@ pub fn release(held: [bool; 2]) {
 #[inline]
 pub fn anytime() -> Guard<'static, Anytime> {
     static MADE: Once = Once::new();
-    MADE.call_once(|| ANYTIME.put(Box::default(), true));
+    MADE.call_once(|| ANYTIME.put(first(), true));
     ANYTIME.enter().expect("made above, and never taken away")
+}
+
+#[cold]
+fn first() -> Box<Anytime> {
+    let mut anytime = Box::<Anytime>::default();
+    let told = fabric::settings::told("TERN_INITIAL_ERRHANDLER");
+    if let Some((_, initial)) = errhandler::NAMED.iter().find(|(name, _)| Some(*name) == told.as_deref()) {
+        anytime.errhandlers.begin_with(*initial);
+    }
+    anytime
 }
 
 /// The object tables of the rank.

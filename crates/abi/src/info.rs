@@ -2,11 +2,13 @@
 
 use std::ffi::CStr;
 
+use fabric::settings::told;
 use launch::pmi::environment::Launcher;
 use mpi::anytime::{Anytime, INFO_NULL};
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::info::{Environment, Info};
+use mpi::kinds;
 
 use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
@@ -159,6 +161,10 @@ fn environment(maxprocs: Option<usize>) -> Environment {
         maxprocs: maxprocs.and_then(|n| u32::try_from(n).ok()),
         host: crate::env::host_name().unwrap_or_default(),
         arch: std::env::consts::ARCH.to_string(),
+        initial_errhandler: told("TERN_INITIAL_ERRHANDLER").unwrap_or_default(),
+        memory_alloc_kinds: told("TERN_MEMORY_ALLOC_KINDS")
+            .map(|kinds| kinds::provided(&kinds))
+            .unwrap_or_default(),
         wdir: std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
         ..Environment::default()
     }

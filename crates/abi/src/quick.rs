@@ -149,6 +149,18 @@ pub fn MPI_Start(request: usize) -> Option<i32> {
     world.start_at_once(handle(raw)).then_some(0)
 }
 
+/// `MPI_Startall` of partitioned rounds that are like those before them.
+#[inline(always)]
+pub fn MPI_Startall(n: i32, requests: usize) -> Option<i32> {
+    let n = usize::try_from(n).ok().filter(|_| requests != 0)?;
+    let mut world = unheard()?;
+    // SAFETY: not null, and the application passes the address of so many handle variables.
+    let slots = unsafe { std::slice::from_raw_parts(requests as *const layout::Slot, n) };
+    let have_begun = world.start_all_now(slots.iter().map(|slot| handle(slot.get(Object::Request))));
+    engine::leave(&world);
+    have_begun.then_some(0)
+}
+
 /// `MPI_Cart_shift` where nothing is wrong.
 #[inline(always)]
 pub fn MPI_Cart_shift(comm: usize, direction: i32, disp: i32, source: usize, dest: usize) -> Option<i32> {

@@ -84,8 +84,8 @@ pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Re
     Ok(())
 }
 
-/// A call before MPI_Init or after MPI_Finalize of an operation that needs MPI: there is no
-/// error handler to ask, the initial one of MPI_COMM_SELF is fatal.
+/// A call before MPI_Init or after MPI_Finalize of an operation that needs MPI: it goes to the initial error handler, which is fatal
+/// unless the start of the program names another one (MPI 5.0 section 9.3).
 #[cold]
 #[inline(never)]
 pub fn outside(cx: &Cx) -> i32 {
@@ -101,7 +101,11 @@ pub fn outside(cx: &Cx) -> i32 {
         }
         _ => "called before MPI_Init",
     };
-    fatal(None, &cx.name(), "", &Error::new(Class::OTHER, text))
+    let error = Error::new(Class::OTHER, text);
+    match global::error_action(None).0 {
+        Action::Return => error.class.0,
+        _ => fatal(None, &cx.name(), "", &error),
+    }
 }
 
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`. The code that it leaves is what the operation

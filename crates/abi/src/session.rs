@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use fabric::settings::told;
 use mpi::attr::Holder;
 use mpi::comm::{COMM_NULL, Place};
 use mpi::errhandler;
@@ -12,6 +13,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::Group;
 use mpi::handle::Handle;
 use mpi::info::Info;
+use mpi::kinds;
 use mpi::objects::{GROUP_EMPTY, GROUP_NULL};
 use mpi::request::BufferOwner;
 use mpi::session::{Name, OF_HOSTS, ProcessSet, SESSION_NULL, Session, meeting};
@@ -38,9 +40,11 @@ const THREAD_LEVEL: &str = "thread_level";
 /// `MPI_Session_init`.
 pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> Result {
     session.set(SESSION_NULL);
-    let wanted = {
+    let (wanted, kinds) = {
         let anytime = cx.anytime();
-        anytime.optional_info(info)?.and_then(|info| info.hint(THREAD_LEVEL)).map(str::to_string)
+        let asked = anytime.optional_info(info)?;
+        let hint = |key| asked.and_then(|info| info.hint(key)).map(str::to_string);
+        (hint(THREAD_LEVEL), hint(kinds::KEY).or_else(|| told("TERN_MEMORY_ALLOC_KINDS")))
     };
     let level = match &wanted {
         None => thread::SINGLE,
@@ -53,6 +57,7 @@ pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> 
         let mut info = Info::new();
         let name = LEVELS.iter().find(|known| known.1 == level).map_or("", |known| known.0);
         info.provide(THREAD_LEVEL, name);
+        info.provide(kinds::KEY, &kinds::provided(&kinds.unwrap_or_default()));
         cx.objects().sessions.insert(Session { info, ..Session::default() })
     })?;
     cx.anytime().errhandlers.set(errhandler::Raiser::Session, made, errhandler)?;
@@ -200,7 +205,7 @@ fn own(cx: &Cx, group: Handle, arg: &str) -> Result<Own> {
 
 /// Puts the communicator that was agreed on into the table.
 fn made(cx: &Cx, own: &Own, place: Place, info: Handle, errhandler: Handle) -> Result<Handle> {
-    let hints = cx.anytime().optional_info(info)?.cloned().unwrap_or_default();
+    let hints = comm::hints(cx.anytime().optional_info(info)?);
     let new = put(cx, place)?;
     cx.anytime().errhandlers.set(errhandler::Raiser::Comm, new, errhandler)?;
     let mut world = cx.world();

@@ -196,6 +196,12 @@ pub const ALL: &[Setting] = &[
         doc: "The traffic class, 0 to 255, that messages over RoCE v2 have: the byte of differentiated services and congestion notification of their packets.",
     },
     Setting {
+        name: "TERN_INITIAL_ERRHANDLER",
+        kind: Type::Word(&["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"]),
+        default: "mpi_errors_are_fatal",
+        doc: "The error handler that MPI_COMM_WORLD, MPI_COMM_SELF and the communicator with a parent have at first, and that errors before MPI_Init and after MPI_Finalize go to (MPI 5.0 section 9.3). mpiexec -initial-errhandler and the key mpi_initial_errhandler of MPI_Comm_spawn set it.",
+    },
+    Setting {
         name: "TERN_INTEGRITY",
         kind: Type::Word(&["auto", "crc", "mac"]),
         default: "auto",
@@ -224,6 +230,12 @@ pub const ALL: &[Setting] = &[
         kind: Type::Word(&["auto", "blocks", "shared", "pulled"]),
         default: "auto",
         doc: "How messages longer than 4K are copied in shared memory: through blocks of it (eager up to TERN_EAGER_MAX, longer ones once they are asked for), by whichever side is there, or pulled by the receiver; auto takes for each habit what the application gets on fastest with.",
+    },
+    Setting {
+        name: "TERN_MEMORY_ALLOC_KINDS",
+        kind: Type::Text,
+        default: "",
+        doc: "The kinds of memory that the program asks for (MPI 5.0 section 11.4.3), with commas between: mpi and system, of which mpi may be said more exactly (mpi:alloc_mem, mpi:win_allocate, mpi:win_allocate_shared); others are not there. mpiexec -memory-alloc-kinds and the key mpi_memory_alloc_kinds of MPI_Comm_spawn set it.",
     },
     Setting {
         name: "TERN_PROGRESS",
@@ -417,8 +429,15 @@ impl Settings {
     }
 }
 
+/// What this process's environment says of one setting, whatever it says of others; `None` if nothing that can be read.
+pub fn told(name: &str) -> Option<String> {
+    let setting = ALL.iter().find(|setting| setting.name == name)?;
+    std::env::var(name).ok().filter(|text| !text.is_empty() && setting.check(text).is_ok())
+}
+
 impl Setting {
-    fn check(&self, text: &str) -> Result<(), String> {
+    /// Whether a text is one that the setting may have; an error names both.
+    pub fn check(&self, text: &str) -> Result<(), String> {
         let ok = match self.kind {
             Type::Text => true,
             Type::Flag => matches!(text, "0" | "1" | "no" | "yes" | "off" | "on" | "false" | "true"),

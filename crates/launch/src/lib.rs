@@ -5,6 +5,7 @@
 //! what it waits for). The *launcher side* is [`mpiexec`]: one process, one epoll loop, no threads.
 //! What both must agree on is in modules without I/O: [`pmi::line`] and [`report`].
 pub mod address;
+pub mod asked;
 pub mod control;
 pub mod crowd;
 pub mod graph;

@@ -20,6 +20,10 @@ pub const ABORT: Handle = Handle(0x142);
 /// `MPI_ERRORS_RETURN`: the program sees the error code.
 pub const RETURN: Handle = Handle(0x143);
 
+/// The predefined handlers by the names that the start of a program has for them (MPI 5.0 section 11.8.4).
+pub const NAMED: [(&str, Handle); 3] =
+    [("mpi_errors_are_fatal", ARE_FATAL), ("mpi_errors_abort", ABORT), ("mpi_errors_return", RETURN)];
+
 /// The kind of object a handler the program made is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Raiser {
@@ -68,9 +72,16 @@ pub struct Errhandlers {
     /// Those that objects were given; others have the initial one: `MPI_ERRORS_RETURN` for files, else
     /// `MPI_ERRORS_ARE_FATAL`.
     uses: BTreeMap<(Raiser, Handle), Handle>,
+    /// What `MPI_COMM_WORLD` and `MPI_COMM_SELF` have at first, if the start of the program says another one.
+    initial: Option<Handle>,
 }
 
 impl Errhandlers {
+    /// The start of the program names the initial handler, a predefined one.
+    pub fn begin_with(&mut self, initial: Handle) {
+        self.initial = Some(initial);
+    }
+
     /// `MPI_*_create_errhandler`.
     pub fn create(&mut self, kind: Raiser, function: usize) -> Result<Handle> {
         if function == 0 {
@@ -118,7 +129,7 @@ impl Errhandlers {
     /// A new object gets the handler of another one: a communicator that of its parent, even if the
     /// program has freed the handle.
     pub fn inherit(&mut self, kind: Raiser, from: Handle, to: Handle) {
-        let Some(used) = self.uses.get(&(kind, from)).copied() else { return };
+        let Some(used) = self.given(kind, from) else { return };
         if let Some(user) = self.handlers.get_mut(used) {
             user.used += 1;
         }
@@ -149,8 +160,13 @@ impl Errhandlers {
     }
 
     fn of(&self, kind: Raiser, object: Handle) -> Handle {
-        let initial = if kind == Raiser::File { RETURN } else { ARE_FATAL };
-        self.uses.get(&(kind, object)).copied().unwrap_or(initial)
+        self.given(kind, object).unwrap_or(if kind == Raiser::File { RETURN } else { ARE_FATAL })
+    }
+
+    /// What an object was given, by the program or by how it was started.
+    fn given(&self, kind: Raiser, object: Handle) -> Option<Handle> {
+        let is_first = kind == Raiser::Comm && matches!(object, COMM_WORLD | COMM_SELF);
+        self.uses.get(&(kind, object)).copied().or(self.initial.filter(|_| is_first))
     }
 
     /// What to do with an error of an object.
@@ -242,6 +258,24 @@ mod tests {
         assert_eq!(table.of_no_object(), COMM_WORLD);
         table.set(Raiser::Comm, COMM_SELF, ARE_FATAL).unwrap();
         assert_eq!(table.of_no_object(), COMM_SELF);
+    }
+
+    #[test]
+    fn the_start_of_the_program_may_name_the_first_one() {
+        let mut table = Errhandlers::default();
+        table.begin_with(RETURN);
+        table.inherit(Raiser::Comm, COMM_WORLD, CHILD);
+        for comm in [COMM_WORLD, COMM_SELF, CHILD] {
+            assert_eq!(table.action(Raiser::Comm, comm), Action::Return);
+        }
+        assert_eq!(table.action(Raiser::Win, OBJECT), Action::Fatal);
+        table.set(Raiser::Comm, COMM_WORLD, ARE_FATAL).unwrap();
+        assert_eq!(
+            (table.get(Raiser::Comm, COMM_WORLD), table.get(Raiser::Comm, COMM_SELF)),
+            (ARE_FATAL, RETURN)
+        );
+        table.release_all();
+        assert_eq!(table.action(Raiser::Comm, COMM_WORLD), Action::Return);
     }
 
     #[test]

@@ -111,6 +111,10 @@ pub struct Environment {
     pub argv: Vec<String>,
     /// The number of processes started with this one.
     pub maxprocs: Option<u32>,
+    /// The error handler that it begins with.
+    pub initial_errhandler: String,
+    /// The kinds of memory that there are of those that were asked for.
+    pub memory_alloc_kinds: String,
     /// The number of processes that were asked for, in the syntax of the key.
     pub soft: String,
     /// Host name.
@@ -132,6 +136,8 @@ impl Environment {
         if let Some(maxprocs) = self.maxprocs {
             info.provide("maxprocs", &maxprocs.to_string());
         }
+        info.provide("mpi_initial_errhandler", &self.initial_errhandler);
+        info.provide("mpi_memory_alloc_kinds", &self.memory_alloc_kinds);
         info.provide("soft", &self.soft);
         info.provide("host", &self.host);
         info.provide("arch", &self.arch);

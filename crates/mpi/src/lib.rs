@@ -15,6 +15,7 @@ pub mod grequest;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod kinds;
 mod lost;
 pub mod mem;
 pub mod objects;

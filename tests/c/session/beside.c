@@ -41,6 +41,29 @@ static void handlers(void) {
     OK(MPI_Session_finalize(&other));
 }
 
+/* MPI_Comm_split_type by process sets. */
+static int members(const char *set, int type) {
+    MPI_Info info;
+    MPI_Comm part;
+    int size = 0;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_pset_name", set));
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, type, t_size - t_rank, info, &part));
+    OK(MPI_Info_free(&info));
+    if (part != MPI_COMM_NULL) {
+        OK(MPI_Comm_size(part, &size));
+        OK(MPI_Comm_free(&part));
+    }
+    return size;
+}
+
+static void sets(void) {
+    CHECK_EQ(members("mpi://WORLD", MPI_COMM_TYPE_RESOURCE_GUIDED), t_size);
+    CHECK_EQ(members("mpi://SELF", MPI_COMM_TYPE_RESOURCE_GUIDED), 1);
+    CHECK_EQ(members("mpi://NOBODY", MPI_COMM_TYPE_RESOURCE_GUIDED), 0);
+    CHECK_EQ(members("mpi://WORLD", MPI_COMM_TYPE_HW_GUIDED), 0);
+}
+
 /* The communicator's buffer before the session's, the session's before the process's. */
 static void buffers(void) {
     MPI_Session session;
@@ -93,6 +116,7 @@ int main(int argc, char **argv) {
     OK(MPI_Initialized(&up));
     CHECK(up);
     handlers();
+    sets();
     buffers();
     OK(MPI_Group_from_session_pset(early, "mpi://WORLD", &group));
     OK(MPI_Comm_create_from_group(group, "long", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm));

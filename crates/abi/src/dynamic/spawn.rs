@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use launch::asked;
 use launch::pmi::spawn::Program;
 use mpi::comm::{COMM_NULL, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
@@ -152,7 +153,8 @@ fn program(cx: &Cx, asked: &Asked, at: &str) -> Result<(Program, usize)> {
     let hint = |key: &str| hints.iter().find(|(known, _)| known == key).map(|(_, value)| value);
     let count = match hint("soft") {
         None => most,
-        Some(soft) => soft_count(&String::from_utf8_lossy(soft), most)?,
+        Some(soft) => asked::soft(&String::from_utf8_lossy(soft), most)
+            .map_err(|why| Error::new(Class::SPAWN, format!("info key `soft` is {why}")))?,
     };
     if let Some(arch) = hint("arch")
         && arch != std::env::consts::ARCH.as_bytes()
@@ -185,42 +187,6 @@ unsafe fn words(list: usize) -> Vec<Vec<u8>> {
         }
     }
     words
-}
-
-/// The largest number of processes that the info key `soft` allows, which lists numbers, `a:b` and `a:b:c`
-/// (MPI 5.0 section 11.8.4).
-fn soft_count(text: &str, most: usize) -> Result<usize> {
-    let wrong =
-        || Error::new(Class::SPAWN, format!("info key `soft` is `{text}`, no list of numbers and ranges"));
-    let mut best = None;
-    for range in text.split(',') {
-        let numbers: Vec<i64> = range
-            .split(':')
-            .map(|number| number.trim().parse().map_err(|_| wrong()))
-            .collect::<Result<_>>()?;
-        let (first, last, step) = match numbers[..] {
-            [one] => (one, one, 1),
-            [first, last] => (first, last, 1),
-            [first, last, step] if step != 0 => (first, last, step),
-            _ => return Err(wrong()),
-        };
-        let most = most as i64;
-        let found = if step > 0 {
-            let top = last.min(most);
-            (first <= top).then(|| first + (top - first) / step * step)
-        } else {
-            // It runs downwards: the first that is small enough.
-            let skip = if first > most { (first - most + -step - 1) / -step } else { 0 };
-            Some(first + skip * step).filter(|found| *found >= last)
-        };
-        best = best.max(found.filter(|count| *count > 0 && *count <= most));
-    }
-    best.map(|count| count as usize).ok_or_else(|| {
-        Error::new(
-            Class::SPAWN,
-            format!("info key `soft` is `{text}`, which allows no number from 1 to {most}"),
-        )
-    })
 }
 
 /// Starts what the root asks for, and meets it.
@@ -307,29 +273,6 @@ fn start_here(cx: &Cx, asked: Vec<(Program, usize)>) -> std::result::Result<(u32
         Err(why) => {
             port::end(cx, port.number);
             Err((refused, Error::new(Class::SPAWN, format!("no process was started: {why}"))))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_number_that_soft_allows() {
-        for (text, most, count) in [
-            ("1:4", 8, Some(4)),
-            ("1:100", 8, Some(8)),
-            ("2:100:3", 9, Some(8)),
-            ("9:1:-2", 6, Some(5)),
-            ("3,5,17", 16, Some(5)),
-            ("9,20", 8, None),
-            ("0", 8, None),
-        ] {
-            assert_eq!(soft_count(text, most).ok(), count, "{text}");
-        }
-        for text in ["", "a", "1:2:0", "1:2:3:4", "1,,2"] {
-            assert!(soft_count(text, 4).unwrap_err().text.contains("no list"), "{text}");
         }
     }
 }

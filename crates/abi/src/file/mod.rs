@@ -289,12 +289,13 @@ pub fn set_info(cx: &Cx, fh: Handle, info: Handle) -> Result {
 /// `MPI_File_get_info`.
 pub fn get_info(cx: &Cx, fh: Handle, info_used: Out<Handle>) -> Result {
     use std::os::unix::ffi::OsStrExt;
-    let used = {
+    let (mut used, comm) = {
         let world = cx.world();
         let file = world.objects.file(fh)?;
         let (size, name) = (world.comm(file.comm)?.place.size(), file.disk.path().as_os_str().as_bytes());
-        file.hints.to_info(size.into(), name, file.disk.permissions().ok())?
+        (file.hints.to_info(size.into(), name, file.disk.permissions().ok())?, file.comm)
     };
+    used.provide(mpi::kinds::KEY, &comms::memory_kinds(cx, comm)?);
     info_used.set(cx.anytime().infos.insert(used)?);
     Ok(())
 }

@@ -74,7 +74,7 @@ rows! { "3 Point-to-point communication";
     MPI_Ssend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::ssend_init;
     MPI_Start(request: RequestRef) quick => crate::persistent::start;
-    MPI_Startall(count: IntCount, array_of_requests: Requests) => crate::persistent::startall;
+    MPI_Startall(count: IntCount, array_of_requests: Requests) quick => crate::persistent::startall;
     MPI_Test(request: RequestRefOrNull, flag: FlagOut, status: StatusOut) => crate::request::test;
     MPI_Testall(count: IntCount, array_of_requests: Requests, flag: FlagOut,
         array_of_statuses: StatusesOut) => crate::request::testall;

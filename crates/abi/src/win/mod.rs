@@ -14,6 +14,7 @@ use mpi::error::{Class, Result, fail};
 use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
+use mpi::kinds;
 use mpi::win::{Flavour, Made, Member, WIN_NULL, Window, about};
 use proto::event::Event;
 
@@ -23,7 +24,7 @@ use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{Text, TextOut};
 use crate::object::Object;
-use crate::{attr, device, inter};
+use crate::{attr, comm, device, inter};
 use memory::{Alone, Memory, Offer, Wanted};
 
 const MAX_OBJECT_NAME: usize = 128;
@@ -41,7 +42,7 @@ const HINTS: [(&str, &str); 6] = [
 const PATH_HINT: &str = "tern_win_path";
 
 fn hints(cx: &Cx, info: Handle) -> Result<Info> {
-    let mut hints = cx.anytime().optional_info(info)?.cloned().unwrap_or_default();
+    let mut hints = comm::hints(cx.anytime().optional_info(info)?);
     for (key, value) in HINTS {
         if hints.hint(key).is_none() {
             hints.set(key.as_bytes(), value.as_bytes())?;
@@ -56,6 +57,7 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         return fail(Class::COMM, "argument `comm` is an intercommunicator, must be an intracommunicator");
     }
     let mut info = hints(cx, info)?;
+    info.provide(kinds::KEY, &comm::memory_kinds(cx, comm)?);
     let [context, host_context] = {
         let mut world = cx.world();
         [world.new_context(), world.new_context()]
@@ -269,7 +271,7 @@ pub fn set_info(cx: &Cx, win: Handle, info: Handle) -> Result {
     let mut new = hints(cx, info)?;
     let mut world = cx.world();
     let window = world.window(win)?;
-    for key in ["no_locks", PATH_HINT, "alloc_shared_noncontig"] {
+    for key in ["no_locks", PATH_HINT, "alloc_shared_noncontig", kinds::KEY] {
         if let Some(value) = window.info.hint(key) {
             new.set(key.as_bytes(), value.as_bytes())?;
         }

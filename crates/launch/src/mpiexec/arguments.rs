@@ -4,7 +4,9 @@ use super::hosts::Host;
 use super::options::{Effect, OPTIONS, dashed};
 use super::output::Stream;
 use super::placement::{self, Network, Reaching};
+use super::values::Values;
 use super::values::{self, Values};
+use crate::asked;
 use fabric::settings::distance;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -169,6 +171,8 @@ pub struct Draft {
     /// Ranks of the program, and what holds where that is not said.
     pub(super) count: Option<usize>,
     pub(super) per_host: Option<usize>,
+    /// The option that says what fewer ranks of the program will do, and which.
+    pub(super) soft: Option<(String, String)>,
     /// The hosts of this program and of those that follow, until others are given.
     pub(super) hosts: Vec<Host>,
     /// The option that names a file of programs, and that file.
@@ -254,7 +258,7 @@ impl Draft {
     /// Reads what one program is started with; what is to be done instead, if an option says so.
     fn program(&mut self, words: &[OsString]) -> Result<Option<Request>, String> {
         let mut words: VecDeque<OsString> = words.iter().cloned().collect();
-        (self.segment, self.count, self.per_host) = Default::default();
+        (self.segment, self.count, self.per_host, self.soft) = Default::default();
         while let Some(word) = words.pop_front() {
             let Some((typed, attached)) = option(&word) else {
                 self.segment.program = word;
@@ -285,7 +289,13 @@ impl Draft {
                     true => self.per_host.unwrap_or(1),
                     false => placement::ranks(&self.hosts, self.per_host),
                 };
-                self.segment.count = self.count.unwrap_or(counted);
+                let most = self.count.unwrap_or(counted);
+                self.segment.count = match &self.soft {
+                    None => most,
+                    Some((option, text)) => {
+                        asked::soft(text, most).map_err(|why| format!("option {option} is {why}"))?
+                    }
+                };
                 (self.segment.hosts, self.segment.per_host) = (self.hosts.clone(), self.per_host);
                 self.plan.segments.push(std::mem::take(&mut self.segment));
             }
@@ -386,6 +396,25 @@ mod tests {
         assert!(matches!(parsed("-n 2 --version a"), Ok(Request::Version)));
         assert_eq!(self::plan("a.out").segments[0].count, 1);
         assert_eq!(self::plan("-env A=B=C a").segments[0].environment, [("A".into(), "B=C".into())]);
+    }
+
+    #[test]
+    fn what_the_standard_has_mpiexec_take() {
+        let plan = plan("-n 8 -soft 2:9:3 -arch ARCH -initial-errhandler mpi_errors_return a : -n 2 --memory-alloc-kinds mpi,cuda b"
+            .replace("ARCH", std::env::consts::ARCH).as_str());
+        let [a, b] = &plan.segments[..] else { panic!("{plan:?}") };
+        assert_eq!((a.count, b.count), (8, 2));
+        assert_eq!(a.environment, [("TERN_INITIAL_ERRHANDLER".into(), "mpi_errors_return".into())]);
+        assert_eq!(b.environment, [("TERN_MEMORY_ALLOC_KINDS".into(), "mpi,cuda".into())]);
+        for (line, part) in [
+            ("-n 4 -soft 5:9 a", "-soft is `5:9`, which allows no number from 1 to 4"),
+            ("-arch sparc a", "not sparc"),
+            ("-initial-errhandler ignore a", "'ignore' is not one of mpi_errors_are_fatal"),
+            ("-file x a", "--configfile"),
+        ] {
+            let said = parsed(line).unwrap_err();
+            assert!(said.contains(part), "{line}: {said}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use super::arguments::{Bind, Draft, Inherit, Map, Reader, Universe};
 use super::hosts;
 use super::values::Values;
+use crate::asked;
 use crate::sys::process;
 
 /// One option.
@@ -135,6 +136,36 @@ pub const OPTIONS: &[Opt] = &[
         draft.segment.directory = Some(values.next("a directory")?.into());
         Ok(())
     }),
+    does(
+        &["soft"],
+        "NUMBER|FIRST:LAST[:STEP],...",
+        "numbers of ranks that will do as well: the largest that is not above -n is taken",
+        |draft, values| {
+            draft.soft = Some((values.option.into(), values.text("numbers of ranks")?));
+            Ok(())
+        },
+    ),
+    does(&["arch"], "NAME", "refuse to start this program on another architecture", |_, values| {
+        values.arch()
+    }),
+    does(
+        &["initial-errhandler"],
+        "mpi_errors_are_fatal|mpi_errors_abort|mpi_errors_return",
+        "the error handler that MPI_COMM_WORLD and MPI_COMM_SELF of this program begin with",
+        |draft, values| {
+            draft.segment.environment.extend(values.told(asked::ERRHANDLER)?);
+            Ok(())
+        },
+    ),
+    does(
+        &["memory-alloc-kinds", "memory-allocation-kinds"],
+        "KIND,...",
+        "the kinds of memory that this program asks for: mpi, system",
+        |draft, values| {
+            draft.segment.environment.extend(values.told(asked::KINDS)?);
+            Ok(())
+        },
+    ),
     does(&["path"], "DIR[:DIR...]", "where this program is looked for, instead of PATH", |draft, values| {
         draft.segment.path = Some(values.next("directories")?);
         Ok(())
@@ -410,6 +441,12 @@ pub const OPTIONS: &[Opt] = &[
         "NUMBER",
         Effect::Refused,
         "leave it out: the ranks share the CPUs evenly (--bind-to auto)",
+    ),
+    row(
+        &["file"],
+        "FILE",
+        Effect::Refused,
+        "--configfile FILE names a file with the programs of the job and their options",
     ),
     row(
         &["gdb", "debug", "tv", "xterm"],

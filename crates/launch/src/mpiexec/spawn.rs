@@ -6,6 +6,7 @@ use super::job::{Job, Rank, Reach};
 use super::message::Order;
 use super::start::{self, Input, Words};
 use super::task::Task;
+use crate::asked;
 use crate::pmi::server::{Action, Server, Stage, spawned};
 use crate::pmi::spawn::{Program, Request};
 use crate::report::Pending;
@@ -242,7 +243,10 @@ fn segment(program: &Program) -> Result<Segment, String> {
                     environment.push((name, value));
                 }
             }
-            _ => {}
+            _ => {
+                let told = asked::variable(key, value);
+                environment.extend(told.map_err(|why| format!("info key `{key}`: {why}"))?);
+            }
         }
     }
     segment.environment = environment;

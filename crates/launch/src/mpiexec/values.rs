@@ -3,6 +3,7 @@ use super::arguments::{Map, Plan};
 use super::files::words;
 use super::options::MAPS;
 use super::placement::Launcher;
+use crate::asked;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -82,6 +83,21 @@ impl Values<'_> {
             path.push(before);
         }
         Ok(Some(("LD_LIBRARY_PATH".into(), path)))
+    }
+
+    /// The variable by which ranks are told what the key of that name says.
+    pub(super) fn told(&mut self, key: &str) -> Result<Option<(OsString, OsString)>, String> {
+        let value = self.next("a value")?;
+        asked::variable(key, value.as_bytes()).map_err(|why| format!("option {}: {why}", self.option))
+    }
+
+    /// The one architecture that a job has.
+    pub(super) fn arch(&mut self) -> Result<(), String> {
+        let (text, own) = (self.text("an architecture")?, std::env::consts::ARCH);
+        match text == own {
+            true => Ok(()),
+            false => Err(format!("option {}: all hosts of a job are {own}, not {text}", self.option)),
+        }
     }
 
     /// Words separated by commas.

@@ -155,15 +155,17 @@ impl Receiver {
         Ok(())
     }
 
-    /// As [`Receiver::start`] of a round like the one before it, of which everything is known and whose messages go where the
-    /// last ones went.
-    pub(super) fn start_now<D: Device>(&mut self, engine: &mut Engine<D>) -> bool {
+    /// Whether the next round is like the one before it, all of it is known and its messages go where the last ones went.
+    pub(super) fn is_usual(&self) -> bool {
         let Some(hello) = &self.hello else { return false };
-        let is_usual = matches!(self.line, Line::Known) && matches!(self.urge, Urge::Never(..) | Urge::Over);
+        let is_quiet = matches!(self.line, Line::Known) && matches!(self.urge, Urge::Never(..) | Urge::Over);
         let is_alike = self.laid_out == hello.term.together && !self.pieces.is_empty();
-        if self.left == 0 || !is_usual || !is_alike || !self.parts.buffer.ty.is_contiguous() {
-            return false;
-        }
+        self.left > 0 && is_quiet && is_alike && self.parts.buffer.ty.is_contiguous()
+    }
+
+    /// As [`Receiver::start`] of a round that [is usual](Receiver::is_usual).
+    pub(super) fn start_now<D: Device>(&mut self, engine: &mut Engine<D>) -> bool {
+        let Some(hello) = self.hello.filter(|_| self.is_usual()) else { return false };
         let (channel, addr) = (hello.channel, self.parts.buffer.addr);
         self.error = None;
         self.started += 1;

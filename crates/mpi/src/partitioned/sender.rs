@@ -120,6 +120,9 @@ struct Round {
     began_ns: Option<u64>,
     /// Partitions that go in one message.
     together: usize,
+    /// The number of a partition's message is that of the partition without so many bits, where that is so: a division is the
+    /// slowest instruction there would be.
+    shift: Option<u32>,
     is_ready: Vec<bool>,
     /// Partitions that each message still waits for.
     missing: Vec<usize>,
@@ -129,6 +132,31 @@ struct Round {
 }
 
 impl Round {
+    /// A round whose messages have so many of the partitions, not yet started.
+    fn lay_out(&mut self, partitions: usize, together: usize) {
+        self.together = together;
+        self.shift = match together {
+            all if all >= partitions => Some(usize::BITS - 1),
+            some => some.is_power_of_two().then(|| some.trailing_zeros()),
+        };
+        self.is_ready.clear();
+        self.is_ready.resize(partitions, false);
+        self.missing.clear();
+        self.missing
+            .extend((0..messages(partitions, together)).map(|m| together.min(partitions - m * together)));
+        self.unsent = self.missing.len();
+        self.flying.clear();
+    }
+
+    /// The message in which a partition goes.
+    #[inline(always)]
+    fn message(&self, partition: usize) -> usize {
+        match self.shift {
+            Some(bits) => partition >> bits,
+            None => partition / self.together,
+        }
+    }
+
     /// The clock of a round that is watched stands still while a message leaves: what that costs is counted by length.
     fn stop<D: Device>(&self, engine: &Engine<D>) -> u64 {
         self.began_ns.map_or(0, |_| engine.device().now_ns())
@@ -175,29 +203,25 @@ impl Sender {
         }
         self.count(&world.engine);
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
-        let round = &mut self.round;
-        round.together = together;
-        round.is_ready.clear();
-        round.is_ready.resize(partitions, false);
-        round.missing.clear();
-        round
-            .missing
-            .extend((0..messages(partitions, together)).map(|m| together.min(partitions - m * together)));
-        round.unsent = round.missing.len();
-        round.flying.clear();
+        self.round.lay_out(partitions, together);
         if self.urge == Urge::Heard {
             self.obey(&mut world.engine)?;
         }
         if partitions == 0 { self.send(&mut world.engine, 0) } else { Ok(()) }
     }
 
-    /// As [`Sender::start`] of a round like the one before it, of which nobody has to be told and of which nothing leaves now.
+    /// Whether the next round is like the one before it, nobody has to be told of it and nothing of it leaves now.
+    pub(super) fn is_usual(&self) -> bool {
+        let is_alike = self.round.together == self.term.together as usize && !self.round.missing.is_empty();
+        self.left > 0 && is_alike && self.parts.partitions > 0 && self.urge != Urge::Heard
+    }
+
+    /// As [`Sender::start`] of a round that [is usual](Sender::is_usual).
     pub(super) fn start_now<D: Device>(&mut self, engine: &Engine<D>) -> bool {
-        let (partitions, together) = (self.parts.partitions, self.term.together as usize);
-        let is_alike = self.round.together == together && !self.round.missing.is_empty();
-        if self.left == 0 || !is_alike || partitions == 0 || self.urge == Urge::Heard {
+        if !self.is_usual() {
             return false;
         }
+        let (partitions, together) = (self.parts.partitions, self.term.together as usize);
         self.count(engine);
         let round = &mut self.round;
         round.is_ready.fill(false);
@@ -240,6 +264,7 @@ impl Sender {
         let (partitions, together) = (self.parts.partitions, self.term.together as usize);
         let round = &mut self.round;
         round.first_tag += round.missing.len() as i32;
+        round.shift = Some(0);
         self.first_tag = round.first_tag + partitions as i32;
         round.began_ns = None;
         let has_left: Vec<bool> = (0..partitions).map(|p| round.missing[p / together] == 0).collect();
@@ -280,7 +305,7 @@ impl Sender {
             return fail(Class::ARG, format!("argument `{arg}` is {partition}, which is ready already"));
         }
         self.watch(engine, partition);
-        let message = partition / self.term.together as usize;
+        let message = self.round.message(partition);
         self.round.missing[message] -= 1;
         if self.round.missing[message] == 0 { self.send(engine, message) } else { Ok(()) }
     }
@@ -301,7 +326,8 @@ impl Sender {
         if round.began_ns.is_some() || round.is_ready.get(partition) != Some(&false) {
             return false;
         }
-        let missing = &mut round.missing[partition / self.term.together as usize];
+        let message = round.message(partition);
+        let missing = &mut round.missing[message];
         if *missing == 1 {
             return false;
         }
@@ -316,7 +342,7 @@ impl Sender {
         if self.round.is_ready.get(partition) != Some(&false) {
             return false;
         }
-        let message = partition / self.term.together as usize;
+        let message = self.round.message(partition);
         if self.round.missing[message] == 1 && !self.leaves_now(engine, message) {
             return false;
         }

@@ -45,8 +45,13 @@ fn end_ns(ready_ns: &[f64], together: usize, bytes: usize, costs: &impl MessageC
     let mut messages: Vec<(f64, usize)> = ready_ns.chunks(together).map(message).collect();
     messages.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, early)) = messages.split_last() else { return 0.0 };
-    let held_up: f64 = early.iter().map(|(_, len)| costs.held_ns(*len)).sum();
-    held_up + messages.iter().fold(0.0, |end: f64, (ready, len)| end.max(*ready) + costs.total_ns(*len))
+    // All but one are of one length, and asking is what costs here.
+    let usual = together * bytes;
+    let (usual_held_ns, usual_total_ns) = (costs.held_ns(usual), costs.total_ns(usual));
+    let held_ns = |len| if len == usual { usual_held_ns } else { costs.held_ns(len) };
+    let total_ns = |len| if len == usual { usual_total_ns } else { costs.total_ns(len) };
+    let held_up: f64 = early.iter().map(|(_, len)| held_ns(*len)).sum();
+    held_up + messages.iter().fold(0.0, |end: f64, (ready, len)| end.max(*ready) + total_ns(*len))
 }
 
 #[cfg(test)]
