@@ -47,7 +47,8 @@ pub fn init(cx: &Cx, info: Handle, errhandler: Handle, session: Out<Handle>) -> 
         (hint(THREAD_LEVEL), hint(kinds::KEY).or_else(|| told("TERN_MEMORY_ALLOC_KINDS")))
     };
     let level = match &wanted {
-        None => thread::SINGLE,
+        // A process that begins with a session is ready for all of them anyway.
+        None => thread::MULTIPLE,
         Some(name) => match LEVELS.iter().find(|level| level.0 == name) {
             Some(level) => level.1,
             None => return fail(Class::INFO_VALUE, format!("the hint {THREAD_LEVEL} is `{name}`, no level")),

@@ -42,7 +42,7 @@ Where the standard leaves it open, or programs rely on more than it says:
   several those with the fewest processes at the faces of the grid.
 - A process that has had a session belongs to its job to its end, also after `MPI_Finalize`, and there waits for all
   others, as `MPI_Finalize` does in those that had none; after that no session can be opened.
-- A session is granted the level of thread support that it asks for by `thread_level`, single if it does not, but no
+- A session is granted the level of thread support that it asks for by `thread_level`, multiple if it does not, but no
   more than `MPI_Init_thread` was if that came first.
 - Process sets are `mpi://WORLD`, `mpi://SELF`, and `tern://HOST` for each name of a host. Where ranks are on several hosts
   the latter come when the process is connected to its job; who asks for one by name before waits for that. What a

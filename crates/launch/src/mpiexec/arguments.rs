@@ -4,7 +4,6 @@ use super::hosts::Host;
 use super::options::{Effect, OPTIONS, dashed};
 use super::output::Stream;
 use super::placement::{self, Network, Reaching};
-use super::values::Values;
 use super::values::{self, Values};
 use crate::asked;
 use fabric::settings::distance;
