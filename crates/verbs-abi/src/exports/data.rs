@@ -156,5 +156,7 @@ pub unsafe extern "C" fn req_notify_cq(cq: *mut Cq, solicited_only: c_int) -> c_
         _ if solicited_only == 0 => Wish::Next,
         _ => Wish::Solicited,
     };
+    drop(adapter);
+    thread::rests();
     0
 }
