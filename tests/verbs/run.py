@@ -23,6 +23,7 @@ OWN = [
     ("errors", "errors.c", ["-libverbs"], ["tern_lo"]),
     ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
     ("asynchronous events", "events.c", ["-libverbs", "-lpthread"], ["tern_lo"]),
+    ("polling and sleeping by turns", "alone.c", ["-libverbs"], ["tern_lo"]),
     ("memory of a thousand queue pairs", "memory.c", ["-libverbs"], ["tern_lo"]),
 ]
 APART = [("asynchronous events of a port", "events.c", ["-libverbs", "-lpthread"], ["tern_tv31", "tv31"])]

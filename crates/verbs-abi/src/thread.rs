@@ -2,21 +2,50 @@
 //! comes, or one that waits for a word in memory to change.
 //!
 //! The thread sleeps until a socket has something. If the program polls its completion queues meanwhile, it will find that
-//! itself: the thread goes back to sleep for a while. Else it looks around as long as something comes.
+//! itself: the thread leaves it alone, and sleeps by the clock as long as that goes on. Else it looks around as long as something
+//! comes.
+//!
+//! ```text
+//!             a socket has something, and the program does not poll
+//!     ┌────────────────────────────────────────────────────────────▶ it looks ──┐
+//!  Listens ◀───────────────────────── nothing has come for a while ─────────────┘
+//!     │ ▲
+//!     │ └── the program polls no more, or is about to sleep (`rests`) ──┐
+//!     └──── the program polls: seen by a glance, or it says so ──────▶ Away
+//! ```
+//!
+//! Asleep on the sockets the thread is woken by each message. Where the program has a core and polls there, that costs it the core for a
+//! moment, every time, and the thread would not even know: the program has the message by then, and the kernel, which finds nothing,
+//! puts the thread back to sleep without a word. So who polls says so (`polled`).
 
-use rustix::event::epoll;
-use std::mem::MaybeUninit;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Counts the looks of the program that found nothing: it waits in a loop.
 static POLLS: AtomicU32 = AtomicU32::new(0);
+/// What that was when the thread began to listen.
+static HEARD: AtomicU32 = AtomicU32::new(0);
+/// Whether the thread looks, sleeps on the sockets, or by the clock.
+static PLACE: AtomicU32 = AtomicU32::new(LOOKS);
+/// The program is about to sleep, which the thread has not seen.
+static RESTS: AtomicBool = AtomicBool::new(false);
+/// Ends a sleep of the thread.
+static BELL: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
 
+/// See [`PLACE`].
+const LOOKS: u32 = 0;
+const LISTENS: u32 = 1;
+const AWAY: u32 = 2;
+
+/// So many looks in vain are a loop.
+const LOOP: u32 = 16;
 /// How long the thread waits to see whether the program polls.
 const GLANCE: Duration = Duration::from_micros(3);
-/// How long it leaves a program alone that does.
-const AWAY: Duration = Duration::from_micros(200);
+/// How long it leaves a program alone that does, before it sees whether that goes on.
+const LEAVE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000 };
 /// How long it goes on to look after something has come.
 const STAY: Duration = Duration::from_micros(50);
 /// How often it asks nobody for a core after one has cost it a turn of others.
@@ -25,11 +54,34 @@ const CROWDED: u32 = 256;
 /// The program has looked, and found nothing.
 #[inline]
 pub fn polled() {
-    POLLS.store(POLLS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    let polls = polls().wrapping_add(1);
+    POLLS.store(polls, Ordering::Relaxed);
+    if PLACE.load(Ordering::Relaxed) == LISTENS && polls.wrapping_sub(HEARD.load(Ordering::Relaxed)) >= LOOP {
+        ring(LISTENS);
+    }
 }
 
 fn polls() -> u32 {
     POLLS.load(Ordering::Relaxed)
+}
+
+/// The program wants to be told of what comes: it will sleep until then, and look no more.
+pub fn rests() {
+    RESTS.store(true, Ordering::SeqCst);
+    if PLACE.load(Ordering::SeqCst) == AWAY {
+        ring(AWAY);
+    }
+}
+
+/// Wakes the thread, if that is still where it sleeps.
+#[cold]
+fn ring(place: u32) {
+    if PLACE.compare_exchange(place, LOOKS, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        && let Some(bell) = &*BELL.lock().unwrap_or_else(PoisonError::into_inner)
+    {
+        // It counts up to 2^64 - 2 and never blocks before.
+        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+    }
 }
 
 /// Starts the thread, once for the process: a child of a fork has none of its parent's. Where the system refuses one, things move when the
@@ -41,27 +93,43 @@ pub fn start() {
         return;
     }
     let Ok(adapter) = crate::adapter() else { return };
-    let Ok(descriptor) = adapter.descriptor().try_clone_to_owned() else { return };
+    let Ok(sockets) = adapter.descriptor().try_clone_to_owned() else { return };
     drop(adapter);
-    let _ = std::thread::Builder::new().name("tern verbs".into()).spawn(move || run(&descriptor));
+    let Ok(bell) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) else { return };
+    let bell = Arc::new(bell);
+    *BELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell.clone());
+    let _ = std::thread::Builder::new().name("tern verbs".into()).spawn(move || run(&sockets, &bell));
 }
 
-fn run(descriptor: &OwnedFd) {
+fn run(sockets: &OwnedFd, bell: &OwnedFd) {
     // A sleep of microseconds is to take microseconds; where the system refuses that it takes 50 more.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let mut room = [const { MaybeUninit::uninit() }; 1];
     let mut turns = Turns::default();
     loop {
-        // An interrupted sleep is one that has ended.
-        if epoll::wait(descriptor, &mut room, None).is_ok_and(|(events, _)| events.is_empty()) {
-            continue;
-        }
+        let has_come = listen(sockets, bell);
         if is_polling(&mut turns) {
-            std::thread::sleep(AWAY);
-            continue;
+            leave_alone(bell);
+        } else if has_come {
+            stay(&mut turns);
         }
-        stay(&mut turns);
     }
+}
+
+/// Sleeps until a socket has something, or the program says that it polls; whether it was the former. An interrupted sleep is one that has
+/// ended.
+fn listen(sockets: &OwnedFd, bell: &OwnedFd) -> bool {
+    HEARD.store(polls(), Ordering::Relaxed);
+    PLACE.store(LISTENS, Ordering::SeqCst);
+    let mut both = [PollFd::new(sockets, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
+    let ended = poll(&mut both, None);
+    PLACE.store(LOOKS, Ordering::SeqCst);
+    silence(bell);
+    ended.is_err() || !both[0].revents().is_empty()
+}
+
+/// The bell has been heard.
+fn silence(bell: &OwnedFd) {
+    let _ = rustix::io::read(bell, &mut [0; 8]);
 }
 
 /// How the thread lets others run. Where a core is free it gives way, which is the quickest. Who gives way to one that computes
@@ -97,6 +165,23 @@ fn is_polling(turns: &mut Turns) -> bool {
         turns.pass(GLANCE);
     }
     polls() != before
+}
+
+/// Sleeps by the clock until the program looks no more.
+fn leave_alone(bell: &OwnedFd) {
+    loop {
+        let before = polls();
+        PLACE.store(AWAY, Ordering::SeqCst);
+        let mut rests = RESTS.swap(false, Ordering::SeqCst);
+        if !rests {
+            let _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&LEAVE));
+            rests = RESTS.swap(false, Ordering::SeqCst);
+        }
+        PLACE.store(LOOKS, Ordering::SeqCst);
+        if rests || polls() == before {
+            return silence(bell);
+        }
+    }
 }
 
 /// Looks around until nothing has come for a while, or the program looks itself.

@@ -13,7 +13,8 @@ use crate::stack::{
     Arrived, Atomic, Cause, Connection, Done, Fpdu, NotDone, Place, Receive, Regions, Sink, Work,
 };
 use fabric::Span;
-use rustix::io::Errno;
+use rustix::io::{Errno, readv};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -180,7 +181,7 @@ impl Link {
         if bytes <= SHORT * self.unsent.len() {
             let mut whole = Vec::with_capacity(bytes);
             self.pieces(|piece| whole.extend_from_slice(piece));
-            return (&self.socket).write(&whole);
+            return Ok(send(&self.socket, &whole, SendFlags::NOSIGNAL)?);
         }
         let mut slices = Vec::with_capacity(4 * self.unsent.len());
         self.pieces(|piece| slices.push(IoSlice::new(piece)));
@@ -271,12 +272,13 @@ impl Link {
                 None if self.comes_long => (Span::EMPTY, HEAD_BYTES.min(room.len())),
                 None => (Span::EMPTY, room.len()),
             };
+            // Not by the C library: where a process has threads it makes each such call a point at which one may be cancelled.
             let read = if direct.len == 0 {
-                self.socket.read(&mut room[..len])
+                recv(&self.socket, &mut room[..len], RecvFlags::empty()).map(|(_, got)| got)
             } else {
                 let mut slices =
                     [IoSliceMut::new(memory::bytes_mut(direct)), IoSliceMut::new(&mut room[..BETWEEN])];
-                self.socket.read_vectored(&mut slices)
+                readv(&self.socket, &mut slices)
             };
             match read {
                 Ok(0) => self.end(),
@@ -301,10 +303,10 @@ impl Link {
                     self.comes_long &=
                         len > HEAD_BYTES || self.expects_long().is_some_and(|(_, len)| len >= LONG);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
                 Err(error) => {
-                    self.why = Some(error.to_string());
+                    self.why = Some(std::io::Error::from(error).to_string());
                     self.end();
                 }
             }

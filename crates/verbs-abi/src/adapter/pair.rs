@@ -8,7 +8,7 @@ use super::rc::{self, Phase, Rc, Sent};
 use super::ud::Ud;
 use super::{Adapter, Buffer};
 use crate::layout::QpAttr;
-use fabric::Span;
+use fabric::{Local, Span};
 use rnic::driver::{Link, Payload};
 use rnic::stack::{Agreed, Atomic, Connection, Rights, SEGMENT_MAX, Settings, Work};
 use std::net::{IpAddr, TcpStream};
@@ -79,7 +79,7 @@ pub struct Request {
     /// Immediate data, or the key that ends.
     pub word: u32,
     /// Memory of this side with its keys.
-    pub parts: Vec<(Span, u32)>,
+    pub parts: Vec<Local>,
     /// Address and key there, or of a datagram the receiver's number and key.
     pub there: (u64, u32),
     /// Operands of an atomic operation: added or compared, stored.
@@ -215,7 +215,7 @@ impl Adapter {
         let Some(pair) = self.pairs.get(handle) else { return Err(libc::EINVAL) };
         let (queue, domain) = (pair.send_queue, pair.domain);
         let is_told = pair.tells_all || request.flags & SEND_SIGNALED != 0;
-        let len: usize = request.parts.iter().map(|part| part.0.len).sum();
+        let len: usize = request.parts.iter().map(|part| part.span.len).sum();
         if request.parts.len() > pair.attr.cap.max_send_sge.max(1) as usize {
             return Err(libc::EINVAL);
         }
@@ -234,7 +234,7 @@ impl Adapter {
         }
         let needed = if takes_data(request.opcode) { Rights::LOCAL_WRITE } else { Rights::NONE };
         if request.flags & SEND_INLINE == 0 {
-            let is_denied = |(span, key): &(Span, u32)| {
+            let is_denied = |Local { span, key }: &Local| {
                 self.regions.check(*key, span.addr as u64, span.len as u64, needed, domain).is_err()
             };
             if request.parts.iter().any(is_denied) {
@@ -250,10 +250,9 @@ impl Adapter {
                     return Err(libc::EINVAL);
                 }
                 let to = request.to.ok_or(libc::EINVAL)?;
-                let parts: Vec<Span> = request.parts.iter().map(|part| part.0).collect();
                 let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
                 let there = (to, request.there.0 as u32, request.there.1);
-                ud.send(there, &parts, immediate, request.flags & SEND_SOLICITED != 0);
+                ud.send(there, &request.parts, immediate, request.flags & SEND_SOLICITED != 0);
                 if is_told {
                     self.queues.complete(queue, ended, false);
                 }
@@ -308,15 +307,15 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
     let (solicited, is_fenced) = (request.flags & SEND_SOLICITED != 0, request.flags & SEND_FENCE != 0);
     let (to, stag) = request.there;
     let mut payload = Payload::Lent([Span::EMPTY; 2]);
-    let one = |parts: &[(Span, u32)]| parts.first().copied().unwrap_or((Span::EMPTY, 0));
+    let one = |parts: &[Local]| parts.first().copied().unwrap_or_default();
     let work = match request.opcode {
         WR_READ if request.parts.len() > 1 => return Err(libc::EINVAL),
         WR_READ => {
-            let (span, key) = one(&request.parts);
+            let Local { span, key } = one(&request.parts);
             Work::Read { len, sink_stag: key, sink_to: span.addr as u64, stag, to }
         }
         WR_COMPARE_SWAP | WR_FETCH_ADD => {
-            let into = one(&request.parts).0;
+            let into = one(&request.parts).span;
             if to % 8 != 0 || request.parts.len() != 1 || into.len < 8 {
                 return Err(libc::EINVAL);
             }
@@ -355,10 +354,9 @@ fn hand_over(rc: &mut Rc, request: &Request, len: u32, ended: Ended, is_told: bo
 
 /// The payload of a request, copied where it must be or lies in more than two pieces.
 fn payload_of(request: &Request, len: u32) -> Payload {
-    let parts: Vec<fabric::Local> =
-        request.parts.iter().map(|(span, key)| fabric::Local { span: *span, key: *key }).collect();
+    let parts = &request.parts;
     if request.flags & SEND_INLINE == 0 && parts.len() <= 2 {
-        return Payload::of(&parts);
+        return Payload::of(parts);
     }
     let mut bytes = Vec::with_capacity(len as usize);
     parts.iter().for_each(|part| bytes.extend_from_slice(rnic::driver::memory::bytes(part.span)));

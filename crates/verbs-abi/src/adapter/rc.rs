@@ -9,7 +9,7 @@ use super::queues::{Buffer, Ended, Receives};
 use fabric::Span;
 use rnic::driver::{Landing, Link, Payload, Posted, memory};
 use rnic::stack::{Arrived, Atomic, Cause, Failure, NotDone, Place, Receive, Sink, Work};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// In the upper half of Immediate Data: they are of the Send behind them. Else it is the length of the Write before.
 const OF_NEXT_SEND: u64 = 1 << 63;
@@ -83,7 +83,8 @@ pub struct Rc {
 /// Buffers that messages are filling, and messages that have come.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    filling: HashMap<u64, Buffer>,
+    /// Few at a time: messages come one after the other.
+    filling: Vec<(u64, Buffer)>,
     next: u64,
     /// The immediate data of the next Send.
     immediate: Option<u32>,
@@ -94,9 +95,11 @@ pub struct Arrivals {
 impl Arrivals {
     /// Takes back the buffers that will not be filled, in the order in which messages took them.
     pub fn take_back(&mut self) -> Vec<Buffer> {
-        let mut taken: Vec<(u64, Buffer)> = self.filling.drain().collect();
-        taken.sort_by_key(|(id, _)| *id);
-        taken.into_iter().map(|(_, buffer)| buffer).collect()
+        self.filling.drain(..).map(|(_, buffer)| buffer).collect()
+    }
+
+    fn buffer(&self, id: u64) -> Option<&Buffer> {
+        self.filling.iter().find(|filling| filling.0 == id).map(|filling| &filling.1)
     }
 }
 
@@ -250,7 +253,7 @@ impl Landing for Coming<'_> {
         match place {
             Place::Region { to, .. } => Span { addr: to as usize, len },
             Place::Buffer { id, offset } => {
-                self.arrivals.filling.get(&id).map_or(Span::EMPTY, |buffer| buffer.part(offset as usize, len))
+                self.arrivals.buffer(id).map_or(Span::EMPTY, |buffer| buffer.part(offset as usize, len))
             }
         }
     }
@@ -263,7 +266,7 @@ impl Sink for Coming<'_> {
         let Some(buffer) = self.receives.free.pop_front() else { return Receive::Later };
         let (id, len) = (self.arrivals.next, buffer.room());
         self.arrivals.next += 1;
-        self.arrivals.filling.insert(id, buffer);
+        self.arrivals.filling.push((id, buffer));
         Receive::Buffer { id, len }
     }
 
@@ -271,7 +274,7 @@ impl Sink for Coming<'_> {
         match place {
             Place::Region { to, .. } => memory::copy(to as usize, bytes.as_ptr() as usize, bytes.len()),
             Place::Buffer { id, offset } => {
-                if let Some(buffer) = self.arrivals.filling.get(&id) {
+                if let Some(buffer) = self.arrivals.buffer(id) {
                     buffer.fill(offset as usize, bytes);
                 }
             }
@@ -279,7 +282,9 @@ impl Sink for Coming<'_> {
     }
 
     fn arrived(&mut self, arrived: Arrived) {
-        let Some(buffer) = self.arrivals.filling.remove(&arrived.id) else { return };
+        let filling = &mut self.arrivals.filling;
+        let Some(at) = filling.iter().position(|filling| filling.0 == arrived.id) else { return };
+        let (_, buffer) = filling.remove(at);
         let mut ended = Ended { id: buffer.id, opcode: OP_RECEIVE, number: self.number, ..Ended::default() };
         ended.len = arrived.len;
         match arrived.immediate {

@@ -6,13 +6,14 @@
 use super::constants::*;
 use super::number;
 use super::queues::{Buffer, Ended, Receives};
-use fabric::Span;
+use fabric::Local;
 use rnic::driver::memory;
 use rnic::stack::ud::{Handle, QueuePair};
 use rnic::stack::{Arrived, Atomic, Place, Receive, Regions, Sink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use wire::datagram::{self, Head};
 
@@ -32,10 +33,12 @@ const ROOM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 pub struct Ud {
     /// The socket; it does not block.
     pub socket: UdpSocket,
+    /// Its address.
+    at: IpAddr,
     pair: QueuePair,
     handles: HashMap<(SocketAddr, u32), Handle>,
-    filling: HashMap<u64, Buffer>,
-    prefixes: HashMap<u64, [u8; PREFIX]>,
+    /// [`rnic::stack::ud::MESSAGES`] at most.
+    filling: Vec<Filling>,
     next: u64,
     /// Since when there has been no receive buffer.
     bare_since_ns: Option<u64>,
@@ -47,10 +50,23 @@ pub fn name(number: u32, key: u32) -> u64 {
     u64::from(key) << 32 | u64::from(number)
 }
 
+/// A buffer that a message is filling.
+#[derive(Debug)]
+struct Filling {
+    id: u64,
+    buffer: Buffer,
+    /// What stands in front of the message.
+    prefix: [u8; PREFIX],
+}
+
+/// Takes out the buffer of a message.
+fn take(filling: &mut Vec<Filling>, id: u64) -> Option<Filling> {
+    filling.iter().position(|one| one.id == id).map(|at| filling.swap_remove(at))
+}
+
 struct Coming<'a> {
     receives: &'a mut Receives,
-    filling: &'a mut HashMap<u64, Buffer>,
-    prefixes: &'a mut HashMap<u64, [u8; PREFIX]>,
+    filling: &'a mut Vec<Filling>,
     next: &'a mut u64,
 }
 
@@ -60,20 +76,19 @@ impl Sink for Coming<'_> {
         let id = *self.next;
         *self.next += 1;
         let len = (buffer.room() + PREFIX).saturating_sub(GRH);
-        self.filling.insert(id, buffer);
+        self.filling.push(Filling { id, buffer, prefix: [0; PREFIX] });
         Receive::Buffer { id, len }
     }
 
     fn place(&mut self, place: Place, bytes: &[u8]) {
         let Place::Buffer { id, offset } = place else { return };
+        let Some(filling) = self.filling.iter_mut().find(|one| one.id == id) else { return };
         let offset = offset as usize;
         let head = PREFIX.saturating_sub(offset).min(bytes.len());
         if head > 0 {
-            self.prefixes.entry(id).or_default()[offset..offset + head].copy_from_slice(&bytes[..head]);
+            filling.prefix[offset..offset + head].copy_from_slice(&bytes[..head]);
         }
-        if let Some(buffer) = self.filling.get(&id) {
-            buffer.fill(GRH + (offset + head).saturating_sub(PREFIX), &bytes[head..]);
-        }
+        filling.buffer.fill(GRH + (offset + head).saturating_sub(PREFIX), &bytes[head..]);
     }
 
     fn arrived(&mut self, _arrived: Arrived) {}
@@ -84,27 +99,27 @@ impl Sink for Coming<'_> {
 }
 
 impl Ud {
-    /// At this socket, whose port the number names.
-    pub fn new(socket: UdpSocket, number: u32, domain: u32, datagram_max: usize) -> Ud {
+    /// At this socket, which has this address and whose port the number names.
+    pub fn new(socket: UdpSocket, at: IpAddr, number: u32, domain: u32, datagram_max: usize) -> Ud {
         let pair = QueuePair::new(number, domain);
-        let (handles, filling, prefixes) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ud { socket, pair, handles, filling, prefixes, next: 0, bare_since_ns: None, datagram_max }
+        let (handles, filling) = (HashMap::new(), Vec::new());
+        Ud { socket, at, pair, handles, filling, next: 0, bare_since_ns: None, datagram_max }
     }
 
     /// Sends a message; it is complete then, whatever becomes of it.
     pub fn send(
         &mut self,
         to: (IpAddr, u32, u32),
-        parts: &[Span],
+        parts: &[Local],
         immediate: Option<u32>,
         is_solicited: bool,
     ) {
         let (at, there, key) = to;
         let address = SocketAddr::new(at, number::port(there));
-        let mut message = Vec::with_capacity(PREFIX + parts.iter().map(|part| part.len).sum::<usize>());
+        let mut message = Vec::with_capacity(PREFIX + parts.iter().map(|part| part.span.len).sum::<usize>());
         message.extend_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
         message.extend_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
-        parts.iter().for_each(|part| message.extend_from_slice(memory::bytes(*part)));
+        parts.iter().for_each(|part| message.extend_from_slice(memory::bytes(part.span)));
         let datagram_max = self.datagram_max;
         let handle = self
             .handles
@@ -115,11 +130,12 @@ impl Ud {
     }
 
     /// Whether what has come is to wait for a receive buffer.
-    fn is_held(&mut self, receives: &Receives, now_ns: u64) -> bool {
+    fn is_held(&mut self, receives: &Receives, clock: impl Fn() -> u64) -> bool {
         if !receives.free.is_empty() {
             self.bare_since_ns = None;
             return false;
         }
+        let now_ns = clock();
         now_ns - *self.bare_since_ns.get_or_insert(now_ns) < BARE_NS
     }
 
@@ -130,15 +146,19 @@ impl Ud {
         own: u64,
         receives: &mut Receives,
         regions: &Regions,
-        now_ns: u64,
+        clock: impl Fn() -> u64,
         room: &mut [u8],
     ) -> (Option<(Ended, bool)>, bool) {
         let (mut message, mut moved) = (None, false);
-        if self.is_held(receives, now_ns) {
+        if self.is_held(receives, &clock) {
             return (None, false);
         }
         let (mut answer, back) = (Vec::new(), Handle::new(0, self.datagram_max));
-        while let Ok((len, from)) = self.socket.recv_from(room) {
+        while let Ok((_, len, from)) = recvfrom(&self.socket, &mut *room, RecvFlags::empty()) {
+            let Some(from) = from.and_then(|from| SocketAddr::try_from(from).ok()).map(|from| from.ip())
+            else {
+                continue;
+            };
             moved = true;
             let bytes = &room[..len];
             if Head::claims(bytes).is_none_or(|claims| claims.1 != own) {
@@ -148,27 +168,19 @@ impl Ud {
             if head.kind != datagram::DatagramType::Unreliable {
                 continue;
             }
-            let mut sink = Coming {
-                receives,
-                filling: &mut self.filling,
-                prefixes: &mut self.prefixes,
-                next: &mut self.next,
-            };
+            let mut sink = Coming { receives, filling: &mut self.filling, next: &mut self.next };
             answer.clear();
-            let received = self.pair.receive(now_ns, &head, content, regions, &mut sink, &back, &mut answer);
+            let received = self.pair.receive(clock(), &head, content, regions, &mut sink, &back, &mut answer);
             if let Ok(Some(received)) = received
-                && let Some(buffer) = self.filling.remove(&received.arrived.id)
+                && let Some(Filling { buffer, prefix, .. }) = take(&mut self.filling, received.arrived.id)
             {
-                let prefix = self.prefixes.remove(&received.arrived.id).unwrap_or_default();
-                let local = self.socket.local_addr().map_or(from.ip(), |local| local.ip());
-                buffer.fill(0, &routing_header(from.ip(), local, received.arrived.len));
+                buffer.fill(0, &routing_header(from, self.at, received.arrived.len));
                 message = Some((ended(&buffer, &received, prefix, own as u32), received.arrived.solicited));
                 break;
             }
         }
         while let Some(id) = self.pair.returned() {
-            self.prefixes.remove(&id);
-            receives.free.extend(self.filling.remove(&id));
+            receives.free.extend(take(&mut self.filling, id).map(|filling| filling.buffer));
         }
         (message, moved)
     }
@@ -177,9 +189,7 @@ impl Ud {
 /// Sends a datagram. A link that is slower than the program holds it back, as the send queue of an adapter does; what the socket
 /// does not take otherwise is lost, as on the way.
 fn send_to(socket: &UdpSocket, bytes: &[u8], address: SocketAddr) {
-    while let Err(error) = socket.send_to(bytes, address)
-        && error.kind() == ErrorKind::WouldBlock
-    {
+    while sendto(socket, bytes, SendFlags::NOSIGNAL, &address) == Err(Errno::AGAIN) {
         let has_room = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&ROOM));
         if has_room.is_ok_and(|ready| ready == 0) {
             return;
@@ -218,14 +228,15 @@ fn routing_header(from: IpAddr, to: IpAddr, len: u32) -> [u8; GRH] {
 mod tests {
     use super::super::Adapter;
     use super::*;
+    use fabric::Span;
 
     const KEY: u32 = 7;
 
     /// A queue pair's end on the loopback, and its number.
     fn end() -> (Ud, u32) {
-        let (socket, number) =
-            Adapter::new().unwrap().number_for_datagrams(IpAddr::from([127, 0, 0, 1])).unwrap();
-        (Ud::new(socket, number, 0, 1400), number)
+        let at = IpAddr::from([127, 0, 0, 1]);
+        let (socket, number) = Adapter::new().unwrap().number_for_datagrams(at).unwrap();
+        (Ud::new(socket, at, number, 0, 1400), number)
     }
 
     /// Buffers of a program, one for each message.
@@ -238,13 +249,14 @@ mod tests {
     /// Messages that come now.
     fn taken(ud: &mut Ud, number: u32, receives: &mut Receives, now_ns: u64) -> usize {
         let (regions, mut room) = (Regions::new(), [0; 2048]);
-        let mut next = || ud.receive(name(number, KEY), receives, &regions, now_ns, &mut room).0;
+        let mut next = || ud.receive(name(number, KEY), receives, &regions, || now_ns, &mut room).0;
         std::iter::from_fn(&mut next).count()
     }
 
     fn send(from: &mut Ud, to: u32, count: usize) {
         let payload = [1u8; 64];
-        let part = Span { addr: payload.as_ptr() as usize, len: payload.len() };
+        let span = Span { addr: payload.as_ptr() as usize, len: payload.len() };
+        let part = Local { span, key: 0 };
         (0..count).for_each(|_| from.send(([127, 0, 0, 1].into(), to, KEY), &[part], None, false));
     }
 

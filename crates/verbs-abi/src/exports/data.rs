@@ -2,23 +2,25 @@
 
 use super::objects::Handle;
 use crate::adapter::constants::*;
-use crate::adapter::{Buffer, Request, Wish};
+use crate::adapter::{Adapter, Buffer, Request, Wish};
 use crate::layout::*;
 use crate::thread;
-use fabric::Span;
+use fabric::{Local, Span};
 use std::ffi::c_int;
 
-/// Memory as a program lists it.
+/// Memory as a program lists it, of which `each` takes what is wanted.
 ///
 /// # Safety
 /// `count` entries at `list`.
-unsafe fn parts(list: *const Sge, count: c_int) -> Vec<(Span, u32)> {
+unsafe fn parts<T>(list: *const Sge, count: c_int, each: impl Fn(Local) -> T) -> Vec<T> {
     if count <= 0 || list.is_null() {
         return Vec::new();
     }
     // SAFETY: as the caller says.
     let list = unsafe { std::slice::from_raw_parts(list, count as usize) };
-    list.iter().map(|sge| (Span { addr: sge.addr as usize, len: sge.length as usize }, sge.lkey)).collect()
+    let local =
+        |sge: &Sge| Local { span: Span { addr: sge.addr as usize, len: sge.length as usize }, key: sge.lkey };
+    list.iter().map(|sge| each(local(sge))).collect()
 }
 
 /// A request as a program writes it.
@@ -45,7 +47,7 @@ unsafe fn request(wr: &SendWr, is_datagram: bool) -> Request {
             opcode: wr.opcode,
             flags: wr.send_flags,
             word: wr.imm_data,
-            parts: parts(wr.sg_list, wr.num_sge),
+            parts: parts(wr.sg_list, wr.num_sge, |part| part),
             there,
             operands,
             to,
@@ -75,13 +77,11 @@ pub unsafe extern "C" fn post_send(qp: *mut Qp, mut wr: *mut SendWr, bad: *mut *
 }
 
 /// Posts a list of receive buffers to a queue of them.
-unsafe fn receive(queue: u32, mut wr: *mut RecvWr, bad: *mut *mut RecvWr) -> c_int {
-    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+unsafe fn receive(adapter: &mut Adapter, queue: u32, mut wr: *mut RecvWr, bad: *mut *mut RecvWr) -> c_int {
     // SAFETY: a list of requests that ends with a null.
     while let Some(this) = unsafe { wr.as_ref() } {
         // SAFETY: as the program says.
-        let pieces = unsafe { parts(this.sg_list, this.num_sge) };
-        let pieces = pieces.into_iter().map(|part| part.0).collect();
+        let pieces = unsafe { parts(this.sg_list, this.num_sge, |part| part.span) };
         if let Err(error) = adapter.post_receive(queue, Buffer { id: this.wr_id, pieces }) {
             // SAFETY: the program's variable.
             unsafe { *bad = wr };
@@ -95,24 +95,23 @@ unsafe fn receive(queue: u32, mut wr: *mut RecvWr, bad: *mut *mut RecvWr) -> c_i
 pub unsafe extern "C" fn post_recv(qp: *mut Qp, wr: *mut RecvWr, bad: *mut *mut RecvWr) -> c_int {
     // SAFETY: a queue pair of this library.
     let handle = unsafe { (*qp).handle };
-    let queue = {
-        let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
-        match adapter.pairs.get(handle) {
-            Some(pair) if !pair.shares_receives && pair.state != STATE_RESET => pair.receives,
-            _ => {
-                // SAFETY: the program's variable.
-                unsafe { *bad = wr };
-                return libc::EINVAL;
-            }
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    let queue = match adapter.pairs.get(handle) {
+        Some(pair) if !pair.shares_receives && pair.state != STATE_RESET => pair.receives,
+        _ => {
+            // SAFETY: the program's variable.
+            unsafe { *bad = wr };
+            return libc::EINVAL;
         }
     };
     // SAFETY: as the caller says.
-    unsafe { receive(queue, wr, bad) }
+    unsafe { receive(&mut adapter, queue, wr, bad) }
 }
 
 pub unsafe extern "C" fn post_srq_recv(srq: *mut Srq, wr: *mut RecvWr, bad: *mut *mut RecvWr) -> c_int {
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     // SAFETY: a queue of this library; otherwise as the caller says.
-    unsafe { receive((*srq).handle, wr, bad) }
+    unsafe { receive(&mut adapter, (*srq).handle, wr, bad) }
 }
 
 pub unsafe extern "C" fn poll_cq(cq: *mut Cq, count: c_int, wc: *mut Wc) -> c_int {
@@ -156,5 +155,7 @@ pub unsafe extern "C" fn req_notify_cq(cq: *mut Cq, solicited_only: c_int) -> c_
         _ if solicited_only == 0 => Wish::Next,
         _ => Wish::Solicited,
     };
+    drop(adapter);
+    thread::rests();
     0
 }

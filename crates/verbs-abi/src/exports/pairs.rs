@@ -47,7 +47,8 @@ fn transport(
         return Ok((number, Transport::Connection(Box::default())));
     }
     let (socket, number) = adapter.number_for_datagrams(interface.at)?;
-    let ud = Ud::new(socket, number, domain, interface.mtu.min(65_535) - DATAGRAM_HEADS);
+    let datagram_max = interface.mtu.min(65_535) - DATAGRAM_HEADS;
+    let ud = Ud::new(socket, interface.at, number, domain, datagram_max);
     Ok((number, Transport::Datagrams(Box::new(ud))))
 }
 

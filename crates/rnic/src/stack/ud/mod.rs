@@ -176,7 +176,8 @@ impl QueuePair {
     ) {
         assert!(u32::try_from(payload.len()).is_ok(), "a message of {} bytes", payload.len());
         let room = to.datagram_max() - HEAD_LEN - header_len - CRC_LEN;
-        let (mut offset, mut out) = (0, Vec::with_capacity(to.datagram_max()));
+        let longest = HEAD_LEN + header_len + room.min(payload.len()) + CRC_LEN;
+        let (mut offset, mut out) = (0, Vec::with_capacity(longest));
         loop {
             let end = payload.len().min(offset + room);
             let mut bytes = [0; UNTAGGED_LEN];
