@@ -11,8 +11,8 @@ use std::cell::Cell;
 
 use super::direct::{Control, Told};
 use super::epoch::{self, Held, LockType};
-use super::operation::{change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
-use super::{Path, Window, known};
+use super::operation::{Verb, change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
+use super::{Path, Window, copied, known};
 use crate::comm::Place;
 use crate::datatype::basic::{self, Basic, basic_size};
 use crate::group::Group;
@@ -43,12 +43,43 @@ pub struct There {
     pub datatype: Handle,
 }
 
-/// The words of a window whose memory is shared.
+/// The words of a window, where all ranks map them.
 #[inline(always)]
 fn control(window: &mut Window) -> Option<&mut Control> {
-    match &mut window.path {
-        Path::Direct(control) => Some(control),
-        Path::Active(_) => None,
+    window.path.control_mut()
+}
+
+/// Whether targets, one or all of them, owe nothing that a synchronisation by words has to wait for; that is to be told of by the general path.
+#[inline(always)]
+fn is_settled(window: &Window, target: Option<u32>) -> bool {
+    match &window.path {
+        Path::Direct(_) => true,
+        Path::Active(active) => active.near.is_some() && active.is_idle(target),
+    }
+}
+
+/// An epoch is over.
+#[inline(always)]
+pub(super) fn ended(window: &mut Window) {
+    if let Path::Active(active) = &mut window.path {
+        active.tally.ended();
+    }
+}
+
+/// How often to look for a word that ends an exposure epoch before a look around: once, where that waits as a rule for what this rank is told.
+#[inline(always)]
+fn looks_for_end<D: Device>(window: &Window, engine: &Engine<D>) -> u32 {
+    match &window.path {
+        Path::Active(active) if active.heeds != [false; 2] => 1,
+        _ => engine.looks_near(),
+    }
+}
+
+/// An exposure epoch is over.
+#[inline(always)]
+pub(super) fn exposure_ended(window: &mut Window) {
+    if let Path::Active(active) = &mut window.path {
+        active.heeds = [false, active.heeds[0]];
     }
 }
 
@@ -74,7 +105,7 @@ fn locate_mapped(window: &mut Window, claimed: Option<u32>, there: &There, len: 
 }
 
 #[inline(always)]
-fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
+pub(super) fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
     let member = window.members.get(usize::try_from(target).ok()?)?;
     let start = u64::try_from(disp).ok()?.checked_mul(member.unit)?;
     let addr = member.base.wrapping_add(start as usize);
@@ -96,9 +127,14 @@ fn element(datatype: Handle, op: Handle) -> Option<(Basic, Predefined)> {
     op.takes(basic).then_some((basic, op))
 }
 
+/// What an accumulate is, which fetches if it has a result.
+fn verb(op: Predefined, result: Option<usize>) -> Verb {
+    if result.is_some() { Verb::Fetch(op) } else { Verb::Accumulate(op) }
+}
+
 impl<D: Device> World<D> {
     #[inline(always)]
-    fn parts(&mut self, win: Handle) -> Option<(&mut Window, &mut Engine<D>)> {
+    pub(super) fn parts(&mut self, win: Handle) -> Option<(&mut Window, &mut Engine<D>)> {
         let World { objects, engine, .. } = self;
         Some((objects.windows.slab.get_mut(win)?, engine))
     }
@@ -141,6 +177,9 @@ impl<D: Device> World<D> {
         let claimed = self.objects.windows.claimed(win);
         let Some((window, engine)) = self.parts(win) else { return false };
         let Some(remote) = locate_mapped(window, claimed, there, here.len) else {
+            if window.is_near() {
+                return copied::copy_now::<PUT, D>(window, engine, there, here);
+            }
             let action = if PUT { Action::Put } else { Action::Get };
             return !ASKS && window.hold_now(engine, action, there, here);
         };
@@ -170,7 +209,9 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            return self.change_apart_now((verb(op, result), basic), [addr, 0], result, (&there, len), win);
+        };
         let change = || {
             if let Some(result) = result {
                 mem::copy_run(result, remote, len);
@@ -206,7 +247,9 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            return self.change_apart_now((verb(op, result), basic), [addr, 0], result, (&there, len), win);
+        };
         if !is_atomic(basic, remote) {
             return false;
         }
@@ -236,7 +279,10 @@ impl<D: Device> World<D> {
         let lens = addrs.map(|addr| plain_len(1, there.datatype, addr));
         let [Some(len), Some(_), Some(_)] = lens else { return false };
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            let what = (Verb::Swap, row.basic);
+            return self.change_apart_now(what, [addr, compare], Some(result), (&there, len), win);
+        };
         if !is_atomic(row.basic, remote) {
             return false;
         }
@@ -265,7 +311,7 @@ impl<D: Device> World<D> {
             Some(_) => false,
             None => window.epoch.has_locks(),
         };
-        if !is_open || control(window).is_none() {
+        if !is_open || !matches!(window.path, Path::Direct(_)) {
             return is_open && self.flush_apart_now(target, win);
         }
         if looks_around(window) {
@@ -284,6 +330,7 @@ impl<D: Device> World<D> {
         if !is_copied(window, claimed, target) || looks_around(window) {
             return false;
         }
+        ended(window);
         mem::order();
         engine.count(Event::WindowFlush);
         true
@@ -293,16 +340,17 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn fence_now(&mut self, assert: i32, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        if window.epoch.check_fence(assert).is_err() {
+        if window.epoch.check_fence(assert).is_err() || !is_settled(window, None) {
             return false;
         }
-        for _ in 0..engine.looks_near() {
+        for _ in 0..looks_for_end(window, engine) {
             match meet(window, engine, assert) {
                 Some(true) => {
                     if let Some(control) = control(window).filter(|control| control.differs().is_some()) {
                         control.meet_again();
                         return false;
                     }
+                    ended(window);
                     window.epoch.fenced(assert);
                     return true;
                 }
@@ -342,12 +390,13 @@ impl<D: Device> World<D> {
         let Some((window, engine)) = self.parts(win) else { return false };
         let target = target as u32;
         let Ok(held) = window.epoch.held(target) else { return false };
-        if held.unchecked || control(window).is_none() || looks_around(window) {
+        if held.unchecked || !is_settled(window, Some(target)) || looks_around(window) {
             return false;
         }
         if control(window).is_some_and(|control| control.unlock(target, held.kind)) {
             wake_all(window, engine);
         }
+        ended(window);
         window.epoch.unlocked(target);
         true
     }
@@ -380,13 +429,14 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn unlock_all_now(&mut self, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        if window.epoch.held_all() != Ok(false) || control(window).is_none() || looks_around(window) {
+        if window.epoch.held_all() != Ok(false) || !is_settled(window, None) || looks_around(window) {
             return false;
         }
         let ranks = window.members.len() as u32;
         if control(window).is_some_and(|control| unlock_below(control, ranks)) {
             wake_all(window, engine);
         }
+        ended(window);
         window.epoch.ended();
         true
     }
@@ -402,7 +452,8 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn expose_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
         let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
-        let Window { path: Path::Direct(control), groups, epoch, place, .. } = window else { return false };
+        let Window { path, groups, epoch, place, .. } = window;
+        let Some(control) = path.control_mut() else { return false };
         let Some(origins) = known(groups, group) else { return false };
         if epoch.post(origins, assert).is_err() {
             return false;
@@ -416,9 +467,10 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn start_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
         let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
-        let Window { path: Path::Direct(control), groups, epoch, .. } = window else { return false };
+        let Window { path, groups, epoch, .. } = window;
+        let Some(control) = path.control_mut() else { return false };
         let Some(targets) = known(groups, group) else { return false };
-        if epoch.check_start(assert).is_err() || !hears(control, engine, Told::Post, targets) {
+        if epoch.check_start(assert).is_err() || !hears(control, engine.looks_near(), Told::Post, targets) {
             return false;
         }
         epoch.start(targets);
@@ -430,7 +482,12 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn complete_now(&mut self, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Window { path: Path::Direct(control), epoch, place, .. } = window else { return false };
+        if !is_settled(window, None) {
+            return false;
+        }
+        ended(window);
+        let Window { path, epoch, place, .. } = window;
+        let Some(control) = path.control_mut() else { return false };
         let Ok(targets) = epoch.started() else { return false };
         tell_all(control, place, engine, Told::Complete, targets);
         epoch.ended();
@@ -441,12 +498,15 @@ impl<D: Device> World<D> {
     #[inline(always)]
     pub fn wait_now(&mut self, win: Handle) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Window { path: Path::Direct(control), epoch, .. } = window else { return false };
+        let looks = looks_for_end(window, engine);
+        let Window { path, epoch, .. } = window;
+        let Some(control) = path.control_mut() else { return false };
         let Ok(origins) = epoch.exposed() else { return false };
-        if !hears(control, engine, Told::Complete, origins) {
+        if !hears(control, looks, Told::Complete, origins) {
             return false;
         }
         epoch.waited();
+        exposure_ended(window);
         true
     }
 }
@@ -457,7 +517,7 @@ fn is_copied(window: &Window, claimed: Option<u32>, target: Option<i32>) -> bool
     let target = target.map(|target| target as u32);
     let is_claimed = claimed.is_some_and(|claimed| target.is_none_or(|target| target == claimed));
     let is_mapped = window.members[target.unwrap_or(window.place.rank) as usize].mapped;
-    is_mapped && !is_claimed && active.is_idle(target)
+    (is_mapped || active.near.is_some()) && !is_claimed && active.is_idle(target)
 }
 
 /// Whether it is time to look around.
@@ -470,11 +530,13 @@ fn looks_around(window: &mut Window) -> bool {
 /// Begins or goes on with the barrier of a fence; whether it is over, `None` where memory is not shared.
 #[inline(always)]
 pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>, assert: i32) -> Option<bool> {
-    let Window { path: Path::Direct(control), place, .. } = window else { return None };
+    let Window { path, place, .. } = window;
+    let control = path.control_mut()?;
     let met =
         control.meet(epoch::common(assert), |rank| engine.device().wake(place.world_rank(rank) as usize));
     if met {
         engine.count(Event::WindowFence);
+        exposure_ended(window);
     }
     Some(met)
 }
@@ -508,6 +570,6 @@ fn unlock_below(control: &Control, end: u32) -> bool {
 
 /// Whether all of these tell this rank soon; then that is used up.
 #[inline(always)]
-fn hears<D: Device>(control: &mut Control, engine: &Engine<D>, told: Told, from: &[u32]) -> bool {
-    (0..engine.looks_near()).any(|_| control.heard(told, from))
+fn hears(control: &mut Control, looks: u32, told: Told, from: &[u32]) -> bool {
+    (0..looks).any(|_| control.heard(told, from))
 }
