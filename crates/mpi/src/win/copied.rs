@@ -13,6 +13,7 @@
 
 use super::active::{Active, BATCH_BYTES};
 use super::direct::Control;
+use super::epoch::Epoch;
 use super::issue::at_target;
 use super::operation::{Operation, Verb, combine};
 use super::quick::{There, run_at};
@@ -118,7 +119,7 @@ pub struct Attached {
 const REGIONS: usize = 1 << 12;
 
 /// The address of so many bytes at a displacement of a dynamic window, if they are known to be attached there.
-pub(super) fn find<D: Device>(
+fn find<D: Device>(
     engine: &mut Engine<D>,
     place: &Place,
     active: &mut Active,
@@ -148,13 +149,44 @@ pub(super) fn find<D: Device>(
     known.regions.iter().any(holds).then_some(addr as usize)
 }
 
-/// Carries an operation out at `remote` if it is for the kernel; whether it is done. `is_alone`: nobody else touches the target.
-pub(super) fn operate<D: Device>(
+/// Carries an operation out in a window whose memory not all ranks map where its origin does that alone; whether it is done. What is not in the
+/// window is refused; of a dynamic one only its target can tell.
+pub(super) fn by_origin<D: Device>(
+    win: Handle,
+    window: &mut Window,
+    is_claimed: bool,
+    engine: &mut Engine<D>,
+    operation: &Operation,
+) -> Result<bool> {
+    let Operation { target, area, .. } = operation;
+    let member = window.members[*target as usize];
+    let may_copy = !is_claimed && (window.copies || member.mapped);
+    let Window { path: Path::Active(active), place, epoch, flavour, .. } = window else { return Ok(false) };
+    let remote = match flavour {
+        Flavour::Dynamic => find(engine, place, active, *target, (area.disp, area.len())),
+        _ => {
+            let located = area.locate(member.base, member.size, member.unit, *target);
+            Some(located.map_err(|error| about(win, &error))?)
+        }
+    };
+    let done = may_copy && copy_alone(engine, place, operation, &member)?
+        || match remote {
+            Some(remote) => operate(engine, place, active, operation, (remote, epoch))?,
+            None => false,
+        };
+    if done {
+        engine.count(Event::WindowCopied);
+    }
+    Ok(done)
+}
+
+/// Carries an operation out at `remote` if it is for the kernel; whether it is done.
+fn operate<D: Device>(
     engine: &mut Engine<D>,
     place: &Place,
     active: &mut Active,
     operation: &Operation,
-    (remote, is_alone): (usize, bool),
+    (remote, epoch): (usize, &Epoch),
 ) -> Result<bool> {
     let Operation { verb, target, area, data, result, compare } = operation;
     let Active { near: Some(control), tally, touched, .. } = active else { return Ok(false) };
@@ -164,7 +196,8 @@ pub(super) fn operate<D: Device>(
         && (!verb.carries() || is_run(&data.ty))
         && result.as_ref().is_none_or(|result| is_run(&result.ty));
     // Accumulates have an order, and none goes past one that is told.
-    if !is_few || !are_runs || !verb.moves() && touched[*target as usize] {
+    let is_behind = !verb.moves() && touched[*target as usize];
+    if !is_few || !are_runs || is_behind {
         return Ok(false);
     }
     let process = place.world_rank(*target) as usize;
@@ -177,7 +210,7 @@ pub(super) fn operate<D: Device>(
         (_, result, Some(basic)) => {
             let (data, result) = (data.addr, result.as_ref().map(|result| result.addr));
             let change = Change { verb: *verb, basic, data, result, compare: *compare, remote };
-            return change.make(engine, process, control, (*target, is_alone), len);
+            return change.make(engine, process, control, (*target, epoch.is_alone(*target)), len);
         }
         _ => Ok(false),
     };
@@ -281,7 +314,7 @@ impl Change {
 }
 
 /// Puts or gets without the target, where this rank maps its memory, or a long run of bytes where the kernel lets it; whether it has.
-pub(super) fn copy_alone<D: Device>(
+fn copy_alone<D: Device>(
     engine: &mut Engine<D>,
     place: &Place,
     operation: &Operation,

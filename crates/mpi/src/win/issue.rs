@@ -9,7 +9,7 @@ use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
-use super::{Path, Window, Windows, about, copied, fence, price, quick};
+use super::{Path, Window, Windows, about, copied, fence, price, soon};
 use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -46,6 +46,9 @@ impl<D: Device> World<D> {
         let target = operation.target;
         let is_claimed = objects.windows.claimed(win) == Some(target);
         let window = objects.windows.find_mut(win)?;
+        if copied::by_origin(win, window, is_claimed, engine, operation)? {
+            return Ok(None);
+        }
         let member = window.members[target as usize];
         let place = &window.place;
         match &mut window.path {
@@ -62,33 +65,6 @@ impl<D: Device> World<D> {
                 Ok(None)
             }
             Path::Active(active) => {
-                let area = &operation.area;
-                let remote = match window.flavour {
-                    // What is not attached there its target refuses.
-                    super::Flavour::Dynamic => {
-                        copied::find(engine, place, active, target, (area.disp, area.len()))
-                    }
-                    _ => Some(area.locate(member.base, member.size, member.unit, target))
-                        .transpose()
-                        .map_err(|error| about(win, &error))?,
-                };
-                let may_copy = !is_claimed && (window.copies || member.mapped);
-                if may_copy && copied::copy_alone(engine, place, operation, &member)? {
-                    engine.count(Event::WindowCopied);
-                    return Ok(None);
-                }
-                if let Some(remote) = remote.filter(|_| active.near.is_some())
-                    && copied::operate(
-                        engine,
-                        place,
-                        active,
-                        operation,
-                        (remote, window.epoch.is_alone(target)),
-                    )?
-                {
-                    engine.count(Event::WindowCopied);
-                    return Ok(None);
-                }
                 engine.count(Event::WindowTold);
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
                 let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
@@ -221,8 +197,8 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         if let Some(control) = window.path.control_mut() {
-            quick::tell_all(control, place, engine, told, to);
-            quick::ended(window);
+            soon::tell_all(control, place, engine, told, to);
+            soon::ended(window);
             return Ok(());
         }
         let Path::Active(active) = &mut window.path else { return Ok(()) };
@@ -295,7 +271,7 @@ impl<D: Device> World<D> {
         if let Some(control) = window.path.control_mut() {
             let heard = control.heard(told, from);
             if heard && told == direct::Told::Complete {
-                quick::exposure_ended(window);
+                soon::exposure_ended(window);
             }
             return Ok(heard);
         }
@@ -316,10 +292,10 @@ impl<D: Device> World<D> {
     /// where memory is not shared. An error if one that has not come is lost.
     pub fn meet(&mut self, win: Handle, assert: i32) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        let met = quick::meet(objects.windows.find_mut(win)?, engine, assert);
+        let met = soon::meet::<true, D>(objects.windows.find_mut(win)?, engine, assert);
         match met {
             Some(false) => self.all_are_there(win)?,
-            _ => quick::ended(self.window(win)?),
+            _ => soon::ended(self.window(win)?),
         }
         Ok(met)
     }
@@ -389,9 +365,9 @@ impl<D: Device> World<D> {
             return self.synchronise(win, target, Sync::Unlock);
         };
         if control.unlock(target, kind) {
-            quick::wake_all(window, engine);
+            soon::wake_all(window, engine);
         }
-        quick::ended(window);
+        soon::ended(window);
         Ok(())
     }
 

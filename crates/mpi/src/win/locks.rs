@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::epoch::LockType;
 use super::message::Record;
-use super::quick;
+use super::soon;
 use crate::error::Result;
 use crate::handle::Handle;
 use crate::world::World;
@@ -144,7 +144,7 @@ impl<D: Device> World<D> {
         let Some(control) = window.path.control() else { return Ok(()) };
         let given_up = waiting.ticket.filter(|_| !locked).map(|ticket| (ticket, waiting.kind));
         if control.waited(waiting.target, given_up) {
-            quick::wake_all(window, engine);
+            soon::wake_all(window, engine);
         }
         Ok(())
     }

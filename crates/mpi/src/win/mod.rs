@@ -19,6 +19,7 @@ pub mod operation;
 mod price;
 pub mod quick;
 mod serve;
+mod soon;
 mod target;
 
 use std::any::Any;
@@ -284,7 +285,7 @@ impl Window {
 
     /// Operations begun from here on are of another epoch.
     pub fn begins_anew(&mut self) {
-        quick::ended(self);
+        soon::ended(self);
     }
 
     /// Says of an error, where its handle is told, that it is of this window, by the name that the program has given to that.
