@@ -6,7 +6,7 @@
  * GB/s; `put_bibw`: both ranks at once. Accumulates are MPI_SUM of MPI_SIGNED_CHAR, for lengths begin with a byte.
  *
  * The variant is how the window was made and the synchronisation. The suite's default is `allocate, flush`, of `put_bibw`
- * `allocate, pscw`; on windows of MPI_Win_create and MPI_Win_create_dynamic that alone is measured. `flush`, `flush_local`: within a
+ * `allocate, pscw`; windows of MPI_Win_create and MPI_Win_create_dynamic are measured with fewer of them. `flush`, `flush_local`: within a
  * lock; `lock`, `lock_all`: lock, operation, unlock; `pscw`: start, operation, complete, while the target posts and waits; `fence`: the one behind the
  * operation. */
 #include "bench.h"
@@ -22,8 +22,8 @@ enum origin { ALLOCATE, CREATE, DYNAMIC, ORIGINS };
 
 static const char *const variants[ORIGINS][SYNCS] = {
 	{ "allocate, flush", "allocate, flush_local", "allocate, lock", "allocate, lock_all", "allocate, pscw", "allocate, fence" },
-	{ "create, flush", NULL, NULL, NULL, "create, pscw", NULL },
-	{ "dynamic, flush", NULL, NULL, NULL, "dynamic, pscw", NULL },
+	{ "create, flush", NULL, "create, lock", NULL, "create, pscw", "create, fence" },
+	{ "dynamic, flush", NULL, "dynamic, lock", NULL, "dynamic, pscw", "dynamic, fence" },
 };
 
 static const struct definition {
@@ -230,9 +230,7 @@ static void measure_all(enum origin origin)
 			continue;
 		int is_word = d->verb == FETCH || d->verb == SWAP;
 		for (int by = d->both ? PSCW : FLUSH; by < SYNCS; by++) {
-			/* On other windows the default of each. */
-			int is_default = by == (d->both ? PSCW : FLUSH);
-			if (!variants[origin][by] || (origin != ALLOCATE && !is_default))
+			if (!variants[origin][by])
 				continue;
 			sync_by = (enum sync)by;
 			if (is_word)

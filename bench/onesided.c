@@ -11,8 +11,7 @@
  * epoch, `alternating` or `puts_first`, of `size` bytes each; `pattern2` is 8 Puts of 8 bytes and one of `size`,
  * `small_first` or `large_first`; each with fence and with pscw, us per epoch.
  * `mixed`: an accumulate of 8 bytes and a Put of `size` bytes in an epoch of each kind, `sum first` or `put first`.
- * `busy`, of ranks that share a host: a Put and flush to a target that computes for 2 ms outside MPI: `free`, us beside
- * one that waits in MPI.
+ * `busy`: a Put and flush to a target that computes for 2 ms outside MPI (`computes`), and to one that waits in MPI (`free`), us.
  * By two ranks and by more, with their number for a size, in us. `counter`: all add to one counter of rank 0, per addition and
  * rank: `fetch_add`, `swap` (until it succeeds), `lock` (exclusive, get, put). `ring`: each puts 8 bytes to the next one, and a
  * fence, in a window of MPI_Win_allocate or MPI_Win_create. */
@@ -419,19 +418,6 @@ static void verify_sum(size_t size, enum verb sum)
 	bench_sync();
 }
 
-/* Moments are the same on both ranks where these share a clock. */
-static int is_one_host;
-
-static int share_a_host(void)
-{
-	MPI_Comm near;
-	int ranks;
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
-	MPI_Comm_size(near, &ranks);
-	MPI_Comm_free(&near);
-	return ranks == bench.ranks;
-}
-
 static void sizes(size_t size)
 {
 	for (verb = PUT; verb <= IDLE; verb++) {
@@ -467,7 +453,7 @@ static void sizes(size_t size)
 	for (way = FLUSH; way <= LOCK && bench_wanted("mixed"); way++)
 		for (put_first = 0; put_first < 2; put_first++)
 			report("mixed", orders[way][put_first], mixed, size, 1e6, "us");
-	if (bench_wanted("busy") && is_one_host)
+	if (bench_wanted("busy"))
 		for (target_computes = 0; target_computes < 2; target_computes++)
 			report("busy", target_computes ? "computes" : "free", beside, size, 1e6, "us");
 }
@@ -478,7 +464,6 @@ int main(int argc, char **argv)
 	MPI_Win_allocate((MPI_Aint)(2 * bench.max + APART), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
 	memset(window, 0, 2 * bench.max + APART);
 	mine = bench_buffer(2 * bench.max + APART);
-	is_one_host = share_a_host();
 	bench_sync();
 	if (bench.ranks > 2) {
 		counters();

@@ -137,7 +137,7 @@ events! {
     WindowPut: "a Put was stored by its origin in shared memory",
     WindowGet: "a Get was loaded by its origin from shared memory",
     WindowAtomic: "an accumulate, fetch or swap was carried out by its origin in shared memory",
-    WindowCopied: "a Put or Get of an active window was one copy by its origin",
+    WindowCopied: "an operation of a window that is not in memory of all was carried out by its origin, by copies",
     WindowTold: "an operation was handed over, to its target or to an adapter",
     WindowAlong: "a Put at a target behind an adapter went with the accumulates of its epoch, in their message",
     WindowWord: "an atomic operation on a word of 8 bytes was handed to the adapter of its target",

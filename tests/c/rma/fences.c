@@ -2,7 +2,7 @@
  * accumulate of every rank at its neighbours before any rank goes on. With two more arguments by Tern's adapter, in this manner, or by
  * messages, and with fences of this kind; it says itself that they were. */
 // np: 2+
-// args: auto auto
+// args: messages auto
 // args: rc auto
 // args: rc told
 // args: rc asked

@@ -1,9 +1,10 @@
 //! Memory of windows: where it comes from, and who maps it.
 
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fabric::{Device, VerbsCaps};
 use mpi::comm::Place;
@@ -108,6 +109,8 @@ pub struct Memory {
     pub members: Box<[Member]>,
     /// The words that all ranks map, if operations go by shared memory.
     pub control: Option<Control>,
+    /// The same where they map nothing else.
+    pub near: Option<Control>,
     /// What lives as long as the window.
     pub keep: Keep,
 }
@@ -129,6 +132,8 @@ pub enum Alone {
     Runs,
     /// Put and Get, in memory that they map.
     All,
+    /// All of one run, by the kernel, and what ranks tell each other by words that they map.
+    Kernel,
 }
 
 /// How operations get to their targets, for people: by which `adapter`, if by one, and what the origin does `alone` on its host.
@@ -144,6 +149,9 @@ pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, alone: Alone) -> S
         Alone::All => "Put and Get on this host by the origin in shared memory, without the target, ",
         Alone::Runs => {
             "Put and Get of more than 4 KiB in one run on this host by the origin, without the target, "
+        }
+        Alone::Kernel => {
+            "Put, Get and accumulates in one run on this host by the origin, without the target, synchronisations by words in shared memory, "
         }
         Alone::Nothing => "",
     };
@@ -196,7 +204,10 @@ pub fn gather(cx: &Cx, comm: Handle, flavour: Flavour, told: &[Offer], info: &In
     let members: Box<[Member]> = (0..).zip(told).map(own).collect();
     let shares = told.iter().all(|told| told.is_one_host);
     match flavour {
-        Flavour::Create | Flavour::Dynamic => Ok(Memory { members, control: None, keep: None }),
+        Flavour::Create | Flavour::Dynamic => {
+            let (near, keep) = if direct && shares { words(cx, comm, members.len())? } else { (None, None) };
+            Ok(Memory { members, control: None, near, keep })
+        }
         Flavour::Shared if !shares => {
             fail(Class::RMA_SHARED, "ranks of argument `comm` are on several hosts, which share no memory")
         }
@@ -298,7 +309,66 @@ fn private(cx: &Cx, comm: Handle, mut members: Box<[Member]>, mapped: Keep) -> R
             format!("rank {lacking} of argument `comm` has no memory for its window"),
         );
     }
-    Ok(Memory { members, control: None, keep: Some(keep) })
+    Ok(Memory { members, control: None, near: None, keep: Some(keep) })
+}
+
+/// Words of a window that ranks of one host map without its memory. When it is freed, behind a barrier, they are kept for the next one of as many
+/// ranks: to make a file and map it takes several times what all else of a window does.
+struct Words {
+    memory: Option<WindowMemory>,
+    name: u64,
+    ranks: usize,
+}
+
+static KEPT: Mutex<Vec<Words>> = Mutex::new(Vec::new());
+/// Most that are kept.
+const KEPT_MAX: usize = 8;
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        let Words { ref mut memory, name, ranks } = *self;
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = memory.take_if(|_| kept.len() < KEPT_MAX) {
+            kept.push(Words { memory: Some(memory), name, ranks });
+        }
+    }
+}
+
+/// Words that all ranks of one host map where their memory is their own and the kernel lets each copy from all others, and what keeps
+/// them.
+fn words(cx: &Cx, comm: Handle, ranks: usize) -> Result<(Option<Control>, Keep)> {
+    if ranks < 2 {
+        return Ok((None, None));
+    }
+    let (reaches_all, rank) = {
+        let mut world = cx.world();
+        let place = world.comm(comm)?.place.clone();
+        let mut others = (0..place.size()).map(|rank| place.world_rank(rank) as usize);
+        (others.all(|process| world.engine.may_copy_alone(process)), place.rank as usize)
+    };
+    let kept = {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().rposition(|words| words.ranks == ranks);
+        at.map(|at| kept.remove(at))
+    };
+    let name = kept.as_ref().map_or(0, |words| words.name);
+    let all = run::exchange_words(cx, comm, [u64::from(reaches_all), name])?;
+    if all.iter().any(|[reaches, _]| *reaches == 0) {
+        return Ok((None, None));
+    }
+    // Threads that free and make windows may do so in another order on another rank.
+    let words = match kept.filter(|_| all.iter().all(|[_, theirs]| *theirs == name)) {
+        Some(words) => words,
+        None => match map_file(cx, comm, Control::bytes(ranks).next_multiple_of(PAGE as usize))? {
+            Ok((memory, name)) => Words { memory: Some(memory), name, ranks },
+            Err(_) => return Ok((None, None)),
+        },
+    };
+    let Some(memory) = &words.memory else { return Ok((None, None)) };
+    let control = Control::new(memory.address(), ranks, rank);
+    // The window is there for nobody before all have come to the barrier at the end.
+    control.clear();
+    Ok((Some(control), Some(Box::new(words))))
 }
 
 /// Where the memory of each rank begins in what all map, and how long that is.
@@ -326,6 +396,20 @@ fn map(
     let Some((starts, len)) = laid_out(&members, contiguous) else {
         return Ok(Err("the windows of all ranks together do not fit the address space".into()));
     };
+    let (memory, _) = match map_file(cx, comm, len)? {
+        Ok(mapped) => mapped,
+        Err(text) => return Ok(Err(text)),
+    };
+    let rank = cx.world().comm(comm)?.place.rank as usize;
+    for (member, start) in members.iter_mut().zip(starts) {
+        member.base = memory.address() + start as usize;
+    }
+    let control = Control::new(memory.address(), members.len(), rank);
+    Ok(Ok(Memory { members, control: Some(control), near: None, keep: Some(Box::new(memory)) }))
+}
+
+/// As many bytes of a file that all ranks map, and a number that is that of its name, or why there is none, on all of them alike.
+fn map_file(cx: &Cx, comm: Handle, len: usize) -> Result<std::result::Result<(WindowMemory, u64), String>> {
     let Some(setup) = SETUP.get() else { return Ok(Err("nothing is known of shared memory".into())) };
     let rank = cx.world().comm(comm)?.place.rank as usize;
     let (mapped, path) = if rank == 0 {
@@ -346,16 +430,18 @@ fn map(
             .map_err(|e| Error::new(Class::OTHER, format!("cannot unlink {}: {e}", path.display())))?;
     }
     let lacking = all?.iter().position(|[has]| *has == 0);
-    let memory = match (mapped, lacking) {
-        (Ok(memory), None) => memory,
-        (Err(text), _) => return Ok(Err(text)),
-        (_, Some(other)) => return Ok(Err(format!("rank {other} could not map the shared memory"))),
-    };
-    for (member, start) in members.iter_mut().zip(starts) {
-        member.base = memory.address() + start as usize;
-    }
-    let control = Control::new(memory.address(), members.len(), rank);
-    Ok(Ok(Memory { members, control: Some(control), keep: Some(Box::new(memory)) }))
+    Ok(match (mapped, lacking) {
+        (Ok(memory), None) => Ok((memory, name_of(&path))),
+        (Err(text), _) => Err(text),
+        (_, Some(other)) => Err(format!("rank {other} could not map the shared memory")),
+    })
+}
+
+/// A number for a name that is random, never 0.
+fn name_of(path: &PathBuf) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish() | 1
 }
 
 /// Tells all ranks the path that rank 0 names, which may be empty.

@@ -79,8 +79,8 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
             return Err(error);
         }
     };
-    let Memory { members, control, keep } = memory;
-    let far = match control.is_none() && flavour != Flavour::Dynamic {
+    let Memory { members, control, near, keep } = memory;
+    let far = match control.is_none() && near.is_none() && flavour != Flavour::Dynamic {
         true => memory::reach(cx, hidden, &members)?,
         false => None,
     };
@@ -93,6 +93,7 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         let is_near = |(rank, member): (u32, &Member)| rank != place.rank && member.mapped;
         let alone = match (0..).zip(&members).any(is_near) {
             true => Alone::All,
+            false if near.is_some() => Alone::Kernel,
             false if copies => Alone::Runs,
             false => Alone::Nothing,
         };
@@ -105,6 +106,7 @@ fn make(cx: &Cx, comm: Handle, info: Handle, flavour: Flavour, wanted: Wanted) -
         flavour,
         members,
         control,
+        near,
         copies,
         far,
         fence: told[0].fence,

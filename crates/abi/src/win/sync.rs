@@ -62,12 +62,18 @@ pub(super) fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
 
 /// Completes the operations on a target, or on all, there.
 pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
-    let told = {
+    let (told, late) = {
         let mut world = cx.world();
         let touched = world.touched(win, target)?;
-        each(&touched, |target| world.synchronise(win, target, Sync::Flush))
+        let told = each(&touched, |target| world.synchronise(win, target, Sync::Flush));
+        world.window(win)?.begins_anew();
+        let is_measured = !touched.is_empty() && world.window(win)?.is_near();
+        (told, is_measured.then(|| (touched, world.engine.device().now_ns())))
     };
     let settled = settle(cx, win, target);
+    if let Some((touched, since_ns)) = late {
+        cx.world().waited(win, &touched, since_ns)?;
+    }
     cx.world().locks_are_held(win, target);
     told.and(settled)
 }
@@ -189,8 +195,12 @@ pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 /// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
 pub fn complete(cx: &Cx, win: Handle) -> Result {
     let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
-    let is_dynamic = cx.world().window(win)?.flavour == mpi::win::Flavour::Dynamic;
-    let completed = if is_dynamic { complete_at(cx, win, None) } else { far::be_heeded(cx, win, &targets) };
+    let by_words = {
+        let mut world = cx.world();
+        let window = world.window(win)?;
+        window.is_near() || window.flavour == mpi::win::Flavour::Dynamic
+    };
+    let completed = if by_words { complete_at(cx, win, None) } else { far::be_heeded(cx, win, &targets) };
     let told = cx.world().notify(win, &targets, Told::Complete);
     let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
     with_epoch(cx, win, |epoch| {
@@ -261,9 +271,15 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
     }
 }
 
+/// Completes at a target, or at all, what no message that gives a lock back is behind.
+fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+    let is_near = cx.world().window(win)?.is_near();
+    if is_near { complete_at(cx, win, target) } else { far::place(cx, win, target) }
+}
+
 /// Gives back the lock of a target, where all operations on it are done then.
 fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
-    let placed = far::place(cx, win, Some(target));
+    let placed = place(cx, win, Some(target));
     cx.world().unlock(win, target, kind)?;
     let settled = settle(cx, win, Some(target));
     cx.world().locks_are_held(win, Some(target));
@@ -335,7 +351,7 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
     let done = if unchecked {
         complete_at(cx, win, None)
     } else {
-        let placed = far::place(cx, win, None);
+        let placed = place(cx, win, None);
         let all: Vec<u32> = (0..ranks).collect();
         let begun = each(&all, |target| cx.world().unlock(win, target, LockType::Shared));
         placed.and(begun).and(settle(cx, win, None))

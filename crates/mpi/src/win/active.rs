@@ -8,6 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use super::along::Sums;
+use super::copied::{Attached, Tally};
+use super::direct::Control;
 use super::far::Far;
 use super::fence::Fences;
 use super::locks::Locks;
@@ -189,6 +191,14 @@ pub struct Active {
     /// Types that origins have told.
     types: HashMap<(u32, u32), Arc<Datatype>>,
     last_reply: i32,
+    /// Words that all ranks map, where they share a host and the kernel copies between them: by these they synchronise.
+    pub near: Option<Control>,
+    /// What tells how many operations an epoch has at each target.
+    pub(super) tally: Tally,
+    /// Whether this rank has been told anything in this exposure epoch, and in the one before: then who waits for its end serves meanwhile.
+    pub(super) heeds: [bool; 2],
+    /// By target: what it has attached, as far as this rank knows.
+    pub(super) attached: Box<[Attached]>,
     /// Targets behind an adapter, if there are any.
     pub far: Option<Box<Far>>,
     /// Its fences, if these may go either way.
@@ -223,6 +233,10 @@ impl Active {
             told: (0..ranks).map(|_| (Vec::new(), 0)).collect(),
             types: HashMap::new(),
             last_reply: 0,
+            near: None,
+            tally: Tally::new(ranks),
+            heeds: [false; 2],
+            attached: vec![Attached::default(); ranks].into(),
             far,
             fences,
         }
@@ -284,6 +298,7 @@ impl Active {
 
     /// What a target was told it has done, or will have when its answers are here.
     pub fn synchronised(&mut self, target: u32) {
+        self.tally.ended();
         self.touched[target as usize] = false;
         self.load[target as usize] = 0;
         self.sums[target as usize].ended();

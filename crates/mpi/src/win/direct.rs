@@ -4,6 +4,7 @@
 //! ```text
 //! for each rank: lock | who waits for it | guard of elements without atomic instruction | next ticket | ticket served
 //!                whether who has that ticket is looking at the lock, and how many wait to share it
+//!                what it has attached to a dynamic window, where that is
 //!                a word for each round of a barrier
 //!                whether it is in the middle of atomic instructions
 //!                whether its elements are changed under its guard alone
@@ -27,7 +28,7 @@
 //! there are ranks ([`super::locks`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::{Duration, Instant};
 
 use super::epoch::LockType;
@@ -52,6 +53,11 @@ const LOOKING: usize = 20;
 const LOOKS: u32 = 1;
 /// Somebody waits to share the lock.
 const SHARES: u32 = 2;
+/// What a rank has attached to a dynamic window: how often that has changed, twice, and one more while it changes; how many
+/// regions there are, and their address, which is that of memory of this rank.
+const CHANGES: usize = 24;
+const REGIONS: usize = 28;
+const PLACE: [usize; 2] = [32, 36];
 /// Words of a barrier: its number, what its rank says with it, and what it has said with the one before, for who signals may be one
 /// barrier ahead of who looks.
 const ROUNDS: usize = 64;
@@ -121,6 +127,13 @@ impl Control {
         let zero = || vec![0; ranks].into_boxed_slice();
         let (posted, completed, posts, completes) = (zero(), zero(), zero(), zero());
         Control { base, ranks, me, posted, completed, posts, completes, barrier: Barrier::default() }
+    }
+
+    /// All words of this rank are zero again, for a window after the one that had them.
+    pub fn clear(&self) {
+        for at in (0..Control::stride(self.ranks)).step_by(4) {
+            self.word(self.me as u32, at, |word| word.store(0, Ordering::Relaxed));
+        }
     }
 
     #[inline(always)]
@@ -236,6 +249,33 @@ impl Control {
             LockType::Shared => word.fetch_sub(1, Ordering::SeqCst),
         });
         self.word(target, WAITERS, |word| word.load(Ordering::SeqCst)) != 0
+    }
+
+    /// Runs what changes the regions that this rank has attached, and says where they are then.
+    pub fn change_table(&self, change: impl FnOnce() -> (usize, usize)) {
+        let store = |at, value| self.word(self.me as u32, at, |word| word.store(value, Ordering::Release));
+        let changes = self.word(self.me as u32, CHANGES, |word| word.load(Ordering::Relaxed));
+        store(CHANGES, changes.wrapping_add(1));
+        fence(Ordering::SeqCst);
+        let (addr, count) = change();
+        store(REGIONS, count as u32);
+        store(PLACE[0], addr as u32);
+        store(PLACE[1], (addr as u64 >> 32) as u32);
+        store(CHANGES, changes.wrapping_add(2));
+    }
+
+    /// How often the regions of a rank have changed.
+    #[inline]
+    pub fn changes(&self, target: u32) -> u32 {
+        fence(Ordering::Acquire);
+        self.word(target, CHANGES, |word| word.load(Ordering::Acquire))
+    }
+
+    /// Where the regions of a rank are, in its memory, and how many, unless [`Control::changes`] says something else before than behind it.
+    pub fn table(&self, target: u32) -> (usize, usize) {
+        let load = |at| self.word(target, at, |word| word.load(Ordering::Acquire));
+        let addr = u64::from(load(PLACE[1])) << 32 | u64::from(load(PLACE[0]));
+        (addr as usize, load(REGIONS) as usize)
     }
 
     /// Tells a rank, which has to be woken.
@@ -355,7 +395,7 @@ impl Control {
     }
 
     /// Runs `f` while no other rank changes elements of this target under its guard.
-    fn alone(&self, target: u32, f: &mut dyn FnMut()) -> Result {
+    pub(super) fn alone(&self, target: u32, f: &mut dyn FnMut()) -> Result {
         if !self.try_guard(target) {
             let start = Instant::now();
             while !self.try_guard(target) {
@@ -593,6 +633,22 @@ mod tests {
             .unwrap();
         assert!(!other.briefly(0, || panic!("changed what is guarded")));
         assert_eq!(changed(&other, 0), "guarded");
+        drop(std::hint::black_box(memory));
+    }
+
+    #[test]
+    fn what_is_attached_is_found_where_it_is_said_to_be() {
+        let memory = vec![0u64; Control::bytes(2) / 8];
+        let [one, other] = two(&memory);
+        assert_eq!((other.changes(0), other.table(0)), (0, (0, 0)));
+        let mut during = 0;
+        one.change_table(|| {
+            during = other.changes(0);
+            (0x1234_5678_9abc, 3)
+        });
+        assert!(during % 2 == 1, "nobody is told that it changes");
+        assert_eq!((other.changes(0), other.table(0)), (2, (0x1234_5678_9abc, 3)));
+        assert_eq!(other.changes(1), 0, "another rank");
         drop(std::hint::black_box(memory));
     }
 

@@ -9,9 +9,8 @@ use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
-use super::{Path, Window, Windows, about, fence, price, quick};
+use super::{Path, Window, Windows, about, copied, fence, price, soon};
 use crate::comm::{Place, Purpose};
-use crate::datatype;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::mem;
@@ -47,6 +46,9 @@ impl<D: Device> World<D> {
         let target = operation.target;
         let is_claimed = objects.windows.claimed(win) == Some(target);
         let window = objects.windows.find_mut(win)?;
+        if copied::by_origin(win, window, is_claimed, engine, operation)? {
+            return Ok(None);
+        }
         let member = window.members[target as usize];
         let place = &window.place;
         match &mut window.path {
@@ -63,15 +65,6 @@ impl<D: Device> World<D> {
                 Ok(None)
             }
             Path::Active(active) => {
-                if window.flavour != super::Flavour::Dynamic {
-                    let located = operation.area.locate(member.base, member.size, member.unit, target);
-                    located.map_err(|error| about(win, &error))?;
-                }
-                let may_copy = !is_claimed && (window.copies || member.mapped);
-                if may_copy && copy_alone(engine, place, operation, &member)? {
-                    engine.count(Event::WindowCopied);
-                    return Ok(None);
-                }
                 engine.count(Event::WindowTold);
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
                 let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
@@ -203,13 +196,12 @@ impl<D: Device> World<D> {
         let World { objects, engine, detached, .. } = self;
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
-        let active = match &mut window.path {
-            Path::Active(active) => active,
-            Path::Direct(control) => {
-                quick::tell_all(control, place, engine, told, to);
-                return Ok(());
-            }
-        };
+        if let Some(control) = window.path.control_mut() {
+            soon::tell_all(control, place, engine, told, to);
+            soon::ended(window);
+            return Ok(());
+        }
+        let Path::Active(active) = &mut window.path else { return Ok(()) };
         each(to, |rank| {
             if told == direct::Told::Post {
                 active.tell(rank, &Record::Post);
@@ -276,8 +268,15 @@ impl<D: Device> World<D> {
             return Ok(completed);
         }
         let window = self.window(win)?;
+        if let Some(control) = window.path.control_mut() {
+            let heard = control.heard(told, from);
+            if heard && told == direct::Told::Complete {
+                soon::exposure_ended(window);
+            }
+            return Ok(heard);
+        }
         Ok(match &mut window.path {
-            Path::Direct(control) => control.heard(told, from),
+            Path::Direct(_) => false,
             Path::Active(active) if told == direct::Told::Post => active.let_in(from),
             Path::Active(active) => {
                 let have = active.have_completed(from);
@@ -293,9 +292,10 @@ impl<D: Device> World<D> {
     /// where memory is not shared. An error if one that has not come is lost.
     pub fn meet(&mut self, win: Handle, assert: i32) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        let met = quick::meet(objects.windows.find_mut(win)?, engine, assert);
-        if met == Some(false) {
-            self.all_are_there(win)?;
+        let met = soon::meet::<true, D>(objects.windows.find_mut(win)?, engine, assert);
+        match met {
+            Some(false) => self.all_are_there(win)?,
+            _ => soon::ended(self.window(win)?),
         }
         Ok(met)
     }
@@ -310,9 +310,10 @@ impl<D: Device> World<D> {
     /// Whether another rank was seen to assert something else in the fence that is over.
     pub fn agrees(&mut self, win: Handle, assert: i32) -> Result {
         let own = epoch::common(assert);
-        let found = match &mut self.window(win)?.path {
-            Path::Direct(control) => control.take_differs(),
-            Path::Active(active) => active.fences.as_ref().and_then(|fences| fences.differs(own)),
+        let window = self.window(win)?;
+        let found = match window.path.control_mut() {
+            Some(control) => control.take_differs(),
+            None => window.active().and_then(|active| active.fences.as_ref()?.differs(own)),
         };
         found.map_or(Ok(()), |(rank, said)| Err(about(win, &epoch::differs(rank, said, own))))
     }
@@ -360,10 +361,13 @@ impl<D: Device> World<D> {
     pub fn unlock(&mut self, win: Handle, target: u32, kind: LockType) -> Result {
         let World { objects, engine, .. } = self;
         let window = objects.windows.find_mut(win)?;
-        let Path::Direct(control) = &window.path else { return self.synchronise(win, target, Sync::Unlock) };
+        let Some(control) = window.path.control() else {
+            return self.synchronise(win, target, Sync::Unlock);
+        };
         if control.unlock(target, kind) {
-            quick::wake_all(window, engine);
+            soon::wake_all(window, engine);
         }
+        soon::ended(window);
         Ok(())
     }
 
@@ -462,36 +466,6 @@ impl<D: Device> World<D> {
             None => Ok(true),
         }
     }
-}
-
-/// Puts or gets without the target, where this rank maps its memory, or a long run of bytes where the kernel lets it; whether it has.
-fn copy_alone<D: Device>(
-    engine: &mut Engine<D>,
-    place: &Place,
-    operation: &Operation,
-    member: &super::Member,
-) -> Result<bool> {
-    let Operation { verb, target, area, data, result, .. } = operation;
-    let (here, reads) = match (verb, result) {
-        (Verb::Put, _) => (data, false),
-        (Verb::Get, Some(result)) => (result, true),
-        _ => return Ok(false),
-    };
-    let remote = area.locate(member.base, member.size, member.unit, *target)?;
-    if member.mapped {
-        let here = datatype::Buffer { base: here.addr, count: here.count, ty: &here.ty };
-        let there = datatype::Buffer { base: remote, count: area.count, ty: &area.ty };
-        let (from, to) = if reads { (there, here) } else { (here, there) };
-        datatype::copy(from, to);
-        return Ok(true);
-    }
-    let is_run = area.ty.is_contiguous() && here.ty.is_contiguous();
-    if !is_run || area.len() <= BATCH_BYTES as u64 || *target == place.rank {
-        return Ok(false);
-    }
-    let local = Span { addr: here.addr, len: area.len() as usize };
-    let copied = engine.copy_alone(place.world_rank(*target) as usize, reads, local, remote);
-    copied.map_err(|reason| at_target(*target, &fault(reason)))
 }
 
 /// Posts the receive of an answer.

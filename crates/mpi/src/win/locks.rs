@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::epoch::LockType;
 use super::message::Record;
-use super::{Path, quick};
+use super::soon;
 use crate::error::Result;
 use crate::handle::Handle;
 use crate::world::World;
@@ -98,15 +98,15 @@ impl<D: Device> World<D> {
         assert!(self.objects.windows.claim.is_none(), "a lock that was asked for before is held before");
         let window = self.window(win)?;
         let overtakes = is_one && kind == LockType::Shared && window.epoch.holds_single();
-        let control = match &mut window.path {
-            Path::Direct(control) => control,
+        let control = match (window.path.control(), is_one && target != window.place.rank) {
+            (Some(control), _) => control,
             // What follows may wait at the target as well as here (MPI 5.0 section 12.5.3), where this rank looks at its own memory aside.
-            Path::Active(active) if is_one && target != window.place.rank => {
-                active.tell(target, &Record::Lock(kind, 0));
+            (None, true) => {
+                window.active().into_iter().for_each(|active| active.tell(target, &Record::Lock(kind, 0)));
                 self.objects.windows.claim = Some((win, target));
                 return Ok(Asked::Taken);
             }
-            Path::Active(_) => return Ok(Asked::Elsewhere),
+            (None, false) => return Ok(Asked::Elsewhere),
         };
         if control.try_lock(target, kind, overtakes) {
             return Ok(Asked::Taken);
@@ -125,7 +125,7 @@ impl<D: Device> World<D> {
         self.all_are_there(win)?;
         let goes = self.engine.round() >= self.engine.looks_near();
         let window = self.window(win)?;
-        let Path::Direct(control) = &window.path else { return Ok(false) };
+        let Some(control) = window.path.control() else { return Ok(false) };
         let Waiting { target, kind, ticket, .. } = *waiting;
         Ok(match ticket {
             Some(ticket) if !control.is_turn(target, ticket) => false,
@@ -141,10 +141,10 @@ impl<D: Device> World<D> {
     pub fn waited_for_lock(&mut self, win: Handle, waiting: &Waiting, locked: bool) -> Result {
         let World { objects, engine, .. } = self;
         let window = objects.windows.find_mut(win)?;
-        let Path::Direct(control) = &window.path else { return Ok(()) };
+        let Some(control) = window.path.control() else { return Ok(()) };
         let given_up = waiting.ticket.filter(|_| !locked).map(|ticket| (ticket, waiting.kind));
         if control.waited(waiting.target, given_up) {
-            quick::wake_all(window, engine);
+            soon::wake_all(window, engine);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 pub mod active;
 mod along;
+mod copied;
 pub mod direct;
 pub mod epoch;
 pub mod far;
@@ -18,6 +19,7 @@ pub mod operation;
 mod price;
 pub mod quick;
 mod serve;
+mod soon;
 mod target;
 
 use std::any::Any;
@@ -74,6 +76,26 @@ pub enum Path {
     Active(Box<Active>),
 }
 
+impl Path {
+    /// The words by which ranks synchronise, where all map them.
+    #[inline(always)]
+    pub(super) fn control(&self) -> Option<&Control> {
+        match self {
+            Path::Direct(control) => Some(control),
+            Path::Active(active) => active.near.as_ref(),
+        }
+    }
+
+    /// See [`Path::control`].
+    #[inline(always)]
+    pub(super) fn control_mut(&mut self) -> Option<&mut Control> {
+        match self {
+            Path::Direct(control) => Some(control),
+            Path::Active(active) => active.near.as_mut(),
+        }
+    }
+}
+
 /// A window.
 #[derive(Debug)]
 pub struct Window {
@@ -101,8 +123,9 @@ pub struct Window {
     unlooked: u32,
     /// The program has promised that nobody locks it.
     pub no_locks: bool,
-    /// Memory that this rank has attached to a dynamic window, in order: address and length.
-    attached: Vec<(usize, u64)>,
+    /// Memory that this rank has attached to a dynamic window, in order: address and length. Origins may read it here
+    /// ([`direct::Control::table`]).
+    attached: Vec<[u64; 2]>,
     /// What predefined attributes point to.
     values: Box<Values>,
     /// Memory that lives as long as the window.
@@ -147,6 +170,8 @@ pub struct Made {
     pub members: Box<[Member]>,
     /// The words that all ranks map, if they do.
     pub control: Option<Control>,
+    /// The same where they map nothing else.
+    pub near: Option<Control>,
     /// Whether origins may copy long runs of bytes by themselves.
     pub copies: bool,
     /// How targets behind an adapter are reached, if there are any.
@@ -162,7 +187,7 @@ pub struct Made {
 impl Window {
     /// A window in which nothing is open.
     pub fn new(made: Made) -> Window {
-        let Made { comm, place, flavour, members, control, copies, far, fence, info, memory } = made;
+        let Made { comm, place, flavour, members, control, near, copies, far, fence, info, memory } = made;
         let own = members[place.rank as usize];
         let values = Values {
             size: own.size as i64,
@@ -176,9 +201,11 @@ impl Window {
                 let others = || (0..place.size()).filter(|rank| *rank != place.rank).collect();
                 // Targets of a dynamic window have to say what they refuse.
                 let is_dynamic = flavour == Flavour::Dynamic;
-                let fences =
-                    (place.size() > 1 && !is_dynamic).then(|| fence::Fences::new(others(), fence.0, fence.1));
-                Path::Active(Box::new(Active::new(members.len(), far, fences, is_dynamic)))
+                let are_told = place.size() > 1 && !is_dynamic && near.is_none();
+                let fences = are_told.then(|| fence::Fences::new(others(), fence.0, fence.1));
+                let mut active = Box::new(Active::new(members.len(), far, fences, is_dynamic));
+                active.near = near;
+                Path::Active(active)
             }
         };
         Window {
@@ -226,29 +253,40 @@ impl Window {
 
     /// Whether a rank has not told this one so, and would do it by a word of its own. Of epochs that adapters end the engine knows.
     pub(super) fn awaits(&self, told: direct::Told, rank: u32) -> bool {
+        if let Some(control) = self.path.control() {
+            return !control.has_told(told, rank);
+        }
         match &self.path {
-            Path::Direct(control) => !control.has_told(told, rank),
-            Path::Active(active) if active.has_told(told, rank) => false,
-            Path::Active(active) => {
+            Path::Active(active) if !active.has_told(told, rank) => {
                 told == direct::Told::Post || !active.far.as_ref().is_some_and(|far| far.reaches(rank))
             }
+            _ => false,
         }
     }
 
     /// Who of these has not told this rank so yet.
     pub fn untold(&self, told: direct::Told, from: &[u32]) -> Option<u32> {
-        from.iter().copied().find(|rank| match &self.path {
-            Path::Direct(control) => !control.has_told(told, *rank),
-            Path::Active(active) => !active.has_told(told, *rank),
+        from.iter().copied().find(|rank| match (self.path.control(), &self.path) {
+            (Some(control), _) => !control.has_told(told, *rank),
+            (None, Path::Active(active)) => !active.has_told(told, *rank),
+            (None, Path::Direct(_)) => false,
         })
     }
 
-    /// How many barriers of its words have begun; `None` where memory is not shared.
+    /// How many barriers of its words have begun; `None` where there are none.
     pub fn barriers(&self) -> Option<u64> {
-        match &self.path {
-            Path::Direct(control) => Some(control.barriers().into()),
-            Path::Active(_) => None,
-        }
+        self.path.control().map(|control| control.barriers().into())
+    }
+
+    /// Whether ranks synchronise by words that all of them map although they do not map its memory: then what targets were told is to be
+    /// acknowledged before.
+    pub fn is_near(&self) -> bool {
+        matches!(&self.path, Path::Active(active) if active.near.is_some())
+    }
+
+    /// Operations begun from here on are of another epoch.
+    pub fn begins_anew(&mut self) {
+        soon::ended(self);
     }
 
     /// Says of an error, where its handle is told, that it is of this window, by the name that the program has given to that.
@@ -308,21 +346,30 @@ impl Window {
         if base == 0 && size > 0 {
             return fail(Class::RMA_ATTACH, format!("argument `base` is NULL, but size is {size}"));
         }
-        let overlaps = |&&(at, len): &&(usize, u64)| (at as u64) < end && (base as u64) < at as u64 + len;
-        if let Some((at, len)) = self.attached.iter().find(overlaps) {
+        let overlaps = |[at, len]: &&[u64; 2]| *at < end && (base as u64) < at + len;
+        if let Some([at, len]) = self.attached.iter().find(overlaps) {
             let text =
                 format!("memory at {base:#x} overlaps {len} bytes at {at:#x}, which are attached already");
             return fail(Class::RMA_ATTACH, text);
         }
-        let place = self.attached.partition_point(|(at, _)| *at < base);
-        self.attached.insert(place, (base, size));
+        let place = self.attached.partition_point(|[at, _]| *at < base as u64);
+        self.change_attached(|attached| attached.insert(place, [base as u64, size]));
         Ok(())
+    }
+
+    /// Changes what is attached, where origins may be reading it.
+    fn change_attached(&mut self, change: impl FnOnce(&mut Vec<[u64; 2]>)) {
+        let Some(control) = self.path.control() else { return change(&mut self.attached) };
+        control.change_table(|| {
+            change(&mut self.attached);
+            (self.attached.as_ptr() as usize, self.attached.len())
+        });
     }
 
     /// Whether all between two addresses is attached, in one piece or in several that touch.
     pub(super) fn is_attached(&self, mut lo: i128, hi: i128) -> bool {
-        for (at, len) in &self.attached {
-            let (begin, end) = (*at as i128, *at as i128 + i128::from(*len));
+        for [at, len] in &self.attached {
+            let (begin, end) = (i128::from(*at), i128::from(*at) + i128::from(*len));
             if begin <= lo && lo < end {
                 lo = end;
             }
@@ -333,9 +380,9 @@ impl Window {
     /// `MPI_Win_detach`.
     pub fn detach(&mut self, base: usize) -> Result {
         self.check_dynamic()?;
-        match self.attached.iter().position(|(at, _)| *at == base) {
+        match self.attached.iter().position(|[at, _]| *at == base as u64) {
             Some(at) => {
-                self.attached.remove(at);
+                self.change_attached(|attached| _ = attached.remove(at));
                 Ok(())
             }
             None => {

@@ -310,7 +310,7 @@ pub fn swap_one(basic: Basic, addr: usize, compare: [u8; 8], new: [u8; 8]) -> [u
 }
 
 /// `apply` on packed pairs: [`op::apply`] works on them as C places them.
-fn combine(op: Predefined, basic: Basic, data: &[u8], inout: &mut [u8]) {
+pub(super) fn combine(op: Predefined, basic: Basic, data: &[u8], inout: &mut [u8]) {
     if basic.is_dense() || op == Predefined::Replace {
         return op::apply(op, basic, data, inout);
     }

@@ -1,4 +1,4 @@
-//! Operations and synchronisations of direct windows in their most frequent form, done at once by a few instructions.
+//! Operations of direct windows, and flushes, in their most frequent form, done at once by a few instructions; other synchronisations: [`soon`].
 //!
 //! Each does the whole of it if the arguments are of predefined types without gaps, the epoch permits it and nothing
 //! has to be waited for long, and otherwise nothing, or no more than the general path goes on with: that one checks
@@ -9,13 +9,10 @@
 
 use std::cell::Cell;
 
-use super::direct::{Control, Told};
-use super::epoch::{self, Held, LockType};
-use super::operation::{change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
-use super::{Path, Window, known};
-use crate::comm::Place;
+use super::direct::Control;
+use super::operation::{Verb, change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
+use super::{Path, Window, copied, soon};
 use crate::datatype::basic::{self, Basic, basic_size};
-use crate::group::Group;
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::{self, Predefined};
@@ -43,12 +40,22 @@ pub struct There {
     pub datatype: Handle,
 }
 
-/// The words of a window whose memory is shared.
+/// The words of a window whose memory is shared; with `NEAR` of any whose ranks map words.
 #[inline(always)]
-fn control(window: &mut Window) -> Option<&mut Control> {
-    match &mut window.path {
+pub(super) fn control<const NEAR: bool>(path: &mut Path) -> Option<&mut Control> {
+    match path {
         Path::Direct(control) => Some(control),
+        path if NEAR => path.control_mut(),
         Path::Active(_) => None,
+    }
+}
+
+/// Whether targets, one or all of them, owe nothing that a synchronisation by words has to wait for; that is to be told of by the general path.
+#[inline(always)]
+pub(super) fn is_settled<const NEAR: bool>(window: &Window, target: Option<u32>) -> bool {
+    match &window.path {
+        Path::Direct(_) => true,
+        Path::Active(active) => NEAR && active.near.is_some() && active.is_idle(target),
     }
 }
 
@@ -74,7 +81,7 @@ fn locate_mapped(window: &mut Window, claimed: Option<u32>, there: &There, len: 
 }
 
 #[inline(always)]
-fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
+pub(super) fn run_at(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
     let member = window.members.get(usize::try_from(target).ok()?)?;
     let start = u64::try_from(disp).ok()?.checked_mul(member.unit)?;
     let addr = member.base.wrapping_add(start as usize);
@@ -96,9 +103,14 @@ fn element(datatype: Handle, op: Handle) -> Option<(Basic, Predefined)> {
     op.takes(basic).then_some((basic, op))
 }
 
+/// What an accumulate is, which fetches if it has a result.
+fn verb(op: Predefined, result: Option<usize>) -> Verb {
+    if result.is_some() { Verb::Fetch(op) } else { Verb::Accumulate(op) }
+}
+
 impl<D: Device> World<D> {
     #[inline(always)]
-    fn parts(&mut self, win: Handle) -> Option<(&mut Window, &mut Engine<D>)> {
+    pub(super) fn parts(&mut self, win: Handle) -> Option<(&mut Window, &mut Engine<D>)> {
         let World { objects, engine, .. } = self;
         Some((objects.windows.slab.get_mut(win)?, engine))
     }
@@ -141,6 +153,9 @@ impl<D: Device> World<D> {
         let claimed = self.objects.windows.claimed(win);
         let Some((window, engine)) = self.parts(win) else { return false };
         let Some(remote) = locate_mapped(window, claimed, there, here.len) else {
+            if window.is_near() {
+                return copied::copy_now::<PUT, D>(window, engine, there, here);
+            }
             let action = if PUT { Action::Put } else { Action::Get };
             return !ASKS && window.hold_now(engine, action, there, here);
         };
@@ -170,7 +185,9 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            return self.change_apart_now((verb(op, result), basic), [addr, 0], result, (&there, len), win);
+        };
         let change = || {
             if let Some(result) = result {
                 mem::copy_run(result, remote, len);
@@ -182,7 +199,9 @@ impl<D: Device> World<D> {
         let (target, looks) = (there.target as u32, engine.looks_near());
         if window.epoch.is_alone(target) {
             change();
-        } else if !control(window).is_some_and(|control| control.change_run_now(target, looks, change)) {
+        } else if !control::<false>(&mut window.path)
+            .is_some_and(|control| control.change_run_now(target, looks, change))
+        {
             return false;
         }
         engine.count(Event::WindowAtomic);
@@ -206,7 +225,9 @@ impl<D: Device> World<D> {
             return false;
         }
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            return self.change_apart_now((verb(op, result), basic), [addr, 0], result, (&there, len), win);
+        };
         if !is_atomic(basic, remote) {
             return false;
         }
@@ -214,7 +235,7 @@ impl<D: Device> World<D> {
         let (before, looks) = (Cell::new([0; 8]), engine.looks_near());
         let by_atomics = || before.set(change_one(op, basic, remote, with));
         let without = || before.set(change_alone(op, basic, remote, with));
-        let Some(control) = control(window) else { return false };
+        let Some(control) = control::<false>(&mut window.path) else { return false };
         if !control.change_now(there.target as u32, looks, by_atomics, without) {
             return false;
         }
@@ -236,7 +257,10 @@ impl<D: Device> World<D> {
         let lens = addrs.map(|addr| plain_len(1, there.datatype, addr));
         let [Some(len), Some(_), Some(_)] = lens else { return false };
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate(window, there.target, there.disp, len) else { return false };
+        let Some(remote) = locate(window, there.target, there.disp, len) else {
+            let what = (Verb::Swap, row.basic);
+            return self.change_apart_now(what, [addr, compare], Some(result), (&there, len), win);
+        };
         if !is_atomic(row.basic, remote) {
             return false;
         }
@@ -244,7 +268,7 @@ impl<D: Device> World<D> {
         let (compare, new) = (mem::short(compare, len), mem::short(addr, len));
         let by_atomics = || before.set(swap_one(row.basic, remote, compare, new));
         let without = || before.set(swap_alone(row.basic, remote, compare, new));
-        let Some(control) = control(window) else { return false };
+        let Some(control) = control::<false>(&mut window.path) else { return false };
         if !control.change_now(there.target as u32, looks, by_atomics, without) {
             return false;
         }
@@ -265,7 +289,7 @@ impl<D: Device> World<D> {
             Some(_) => false,
             None => window.epoch.has_locks(),
         };
-        if !is_open || control(window).is_none() {
+        if !is_open || !matches!(window.path, Path::Direct(_)) {
             return is_open && self.flush_apart_now(target, win);
         }
         if looks_around(window) {
@@ -284,169 +308,9 @@ impl<D: Device> World<D> {
         if !is_copied(window, claimed, target) || looks_around(window) {
             return false;
         }
+        soon::ended(window);
         mem::order();
         engine.count(Event::WindowFlush);
-        true
-    }
-
-    /// `MPI_Win_fence`, if the others come soon; whether it is done.
-    #[inline(always)]
-    pub fn fence_now(&mut self, assert: i32, win: Handle) -> bool {
-        let Some((window, engine)) = self.parts(win) else { return false };
-        if window.epoch.check_fence(assert).is_err() {
-            return false;
-        }
-        for _ in 0..engine.looks_near() {
-            match meet(window, engine, assert) {
-                Some(true) => {
-                    if let Some(control) = control(window).filter(|control| control.differs().is_some()) {
-                        control.meet_again();
-                        return false;
-                    }
-                    window.epoch.fenced(assert);
-                    return true;
-                }
-                Some(false) => {}
-                None => return false,
-            }
-        }
-        false
-    }
-
-    /// `MPI_Win_lock` without assertions, if the lock is free, or soon is; whether it is done.
-    #[inline(always)]
-    pub fn lock_now(&mut self, kind: i32, target: i32, win: Handle) -> bool {
-        let Ok(kind) = LockType::from_raw(kind) else { return false };
-        if self.objects.windows.claim().is_some() {
-            return false;
-        }
-        let Some((window, engine)) = self.parts(win) else { return false };
-        let target = target as u32;
-        let is_allowed = (target as usize) < window.members.len()
-            && !window.no_locks
-            && window.epoch.check_lock(target, 0).is_ok();
-        let holds = window.epoch.holds_single();
-        let Some(control) = control(window).filter(|_| is_allowed) else { return false };
-        // Who has just given it back has it next, as a rule; who waits longer waits in line.
-        if !(0..engine.looks_near()).any(|_| control.try_lock(target, kind, holds)) {
-            return false;
-        }
-        window.epoch.locked(target, Held { kind, unchecked: false });
-        engine.count(Event::WindowLock);
-        true
-    }
-
-    /// `MPI_Win_unlock` of what [`World::lock_now`] locks; whether it is done.
-    #[inline(always)]
-    pub fn unlock_now(&mut self, target: i32, win: Handle) -> bool {
-        let Some((window, engine)) = self.parts(win) else { return false };
-        let target = target as u32;
-        let Ok(held) = window.epoch.held(target) else { return false };
-        if held.unchecked || control(window).is_none() || looks_around(window) {
-            return false;
-        }
-        if control(window).is_some_and(|control| control.unlock(target, held.kind)) {
-            wake_all(window, engine);
-        }
-        window.epoch.unlocked(target);
-        true
-    }
-
-    /// `MPI_Win_lock_all` without assertions, if all locks are free, or soon are; whether it is done.
-    #[inline(always)]
-    pub fn lock_all_now(&mut self, win: Handle) -> bool {
-        if self.objects.windows.claim().is_some() {
-            return false;
-        }
-        let Some((window, engine)) = self.parts(win) else { return false };
-        let is_allowed = !window.no_locks && window.epoch.check_lock_all(0).is_ok();
-        let (ranks, looks) = (window.members.len() as u32, engine.looks_near());
-        let Some(control) = control(window).filter(|_| is_allowed) else { return false };
-        let is_had = |target: &u32| (0..looks).any(|_| control.try_lock(*target, LockType::Shared, false));
-        let had = (0..ranks).take_while(is_had).count() as u32;
-        if had < ranks {
-            // Who waits with locks in hand waits in line.
-            if unlock_below(control, had) {
-                wake_all(window, engine);
-            }
-            return false;
-        }
-        window.epoch.locked_all(false);
-        (0..ranks).for_each(|_| engine.count(Event::WindowLock));
-        true
-    }
-
-    /// `MPI_Win_unlock_all` of what [`World::lock_all_now`] locks; whether it is done.
-    #[inline(always)]
-    pub fn unlock_all_now(&mut self, win: Handle) -> bool {
-        let Some((window, engine)) = self.parts(win) else { return false };
-        if window.epoch.held_all() != Ok(false) || control(window).is_none() || looks_around(window) {
-            return false;
-        }
-        let ranks = window.members.len() as u32;
-        if control(window).is_some_and(|control| unlock_below(control, ranks)) {
-            wake_all(window, engine);
-        }
-        window.epoch.ended();
-        true
-    }
-
-    /// A window, the engine, and the group of this handle.
-    #[inline(always)]
-    fn parts_for(&mut self, group: Handle, win: Handle) -> Option<(&mut Window, &mut Engine<D>, &Group)> {
-        let World { objects, engine, .. } = self;
-        Some((objects.windows.slab.get_mut(win)?, engine, objects.groups.get(group)?))
-    }
-
-    /// `MPI_Win_post` of a group that is known to the window; whether it is done.
-    #[inline(always)]
-    pub fn expose_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
-        let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
-        let Window { path: Path::Direct(control), groups, epoch, place, .. } = window else { return false };
-        let Some(origins) = known(groups, group) else { return false };
-        if epoch.post(origins, assert).is_err() {
-            return false;
-        }
-        tell_all(control, place, engine, Told::Post, origins);
-        engine.count(Event::WindowPost);
-        true
-    }
-
-    /// `MPI_Win_start` of a group that is known to the window, if its posts come soon; whether it is done.
-    #[inline(always)]
-    pub fn start_now(&mut self, group: Handle, assert: i32, win: Handle) -> bool {
-        let Some((window, engine, group)) = self.parts_for(group, win) else { return false };
-        let Window { path: Path::Direct(control), groups, epoch, .. } = window else { return false };
-        let Some(targets) = known(groups, group) else { return false };
-        if epoch.check_start(assert).is_err() || !hears(control, engine, Told::Post, targets) {
-            return false;
-        }
-        epoch.start(targets);
-        engine.count(Event::WindowStart);
-        true
-    }
-
-    /// `MPI_Win_complete`; whether it is done.
-    #[inline(always)]
-    pub fn complete_now(&mut self, win: Handle) -> bool {
-        let Some((window, engine)) = self.parts(win) else { return false };
-        let Window { path: Path::Direct(control), epoch, place, .. } = window else { return false };
-        let Ok(targets) = epoch.started() else { return false };
-        tell_all(control, place, engine, Told::Complete, targets);
-        epoch.ended();
-        true
-    }
-
-    /// `MPI_Win_wait`, if the origins complete soon; whether it is done.
-    #[inline(always)]
-    pub fn wait_now(&mut self, win: Handle) -> bool {
-        let Some((window, engine)) = self.parts(win) else { return false };
-        let Window { path: Path::Direct(control), epoch, .. } = window else { return false };
-        let Ok(origins) = epoch.exposed() else { return false };
-        if !hears(control, engine, Told::Complete, origins) {
-            return false;
-        }
-        epoch.waited();
         true
     }
 }
@@ -457,57 +321,12 @@ fn is_copied(window: &Window, claimed: Option<u32>, target: Option<i32>) -> bool
     let target = target.map(|target| target as u32);
     let is_claimed = claimed.is_some_and(|claimed| target.is_none_or(|target| target == claimed));
     let is_mapped = window.members[target.unwrap_or(window.place.rank) as usize].mapped;
-    is_mapped && !is_claimed && active.is_idle(target)
+    (is_mapped || active.near.is_some()) && !is_claimed && active.is_idle(target)
 }
 
 /// Whether it is time to look around.
 #[inline(always)]
-fn looks_around(window: &mut Window) -> bool {
+pub(super) fn looks_around(window: &mut Window) -> bool {
     window.unlooked = window.unlooked.wrapping_add(1);
     window.unlooked.is_multiple_of(LOOK_EVERY)
-}
-
-/// Begins or goes on with the barrier of a fence; whether it is over, `None` where memory is not shared.
-#[inline(always)]
-pub(super) fn meet<D: Device>(window: &mut Window, engine: &mut Engine<D>, assert: i32) -> Option<bool> {
-    let Window { path: Path::Direct(control), place, .. } = window else { return None };
-    let met =
-        control.meet(epoch::common(assert), |rank| engine.device().wake(place.world_rank(rank) as usize));
-    if met {
-        engine.count(Event::WindowFence);
-    }
-    Some(met)
-}
-
-/// Tells ranks of a window whose memory is shared.
-#[inline(always)]
-pub(super) fn tell_all<D: Device>(
-    control: &mut Control,
-    place: &Place,
-    engine: &Engine<D>,
-    told: Told,
-    to: &[u32],
-) {
-    for &rank in to {
-        control.tell(told, rank);
-        engine.device().wake(place.world_rank(rank) as usize);
-    }
-}
-
-/// Wakes all who may wait for a lock.
-#[cold]
-pub(super) fn wake_all<D: Device>(window: &Window, engine: &Engine<D>) {
-    let place = &window.place;
-    (0..place.size()).for_each(|rank| engine.device().wake(place.world_rank(rank) as usize));
-}
-
-/// Gives back the shared locks of all targets before one; whether somebody waits for one of them.
-fn unlock_below(control: &Control, end: u32) -> bool {
-    (0..end).filter(|target| control.unlock(*target, LockType::Shared)).count() > 0
-}
-
-/// Whether all of these tell this rank soon; then that is used up.
-#[inline(always)]
-fn hears<D: Device>(control: &mut Control, engine: &Engine<D>, told: Told, from: &[u32]) -> bool {
-    (0..engine.looks_near()).any(|_| control.heard(told, from))
 }

@@ -159,6 +159,7 @@ fn heed_in_order<D: Device>(
             continue;
         }
         let Arrival { from, bytes, .. } = active.inbox.remove(at).expect("looked at above");
+        active.heeds[0] = true;
         *moved = true;
         // The engine wrote it through its address.
         let bytes = std::hint::black_box(bytes);

@@ -20,7 +20,7 @@ pub struct Letter {
     pub bytes: Box<[u8]>,
 }
 
-/// The target is alone with its memory: it carries out one operation at a time.
+/// The target is alone with its memory: it carries out one operation at a time, under its guard where origins change elements, too.
 fn alone(f: &mut dyn FnMut()) -> Result {
     f();
     Ok(())
@@ -173,15 +173,25 @@ impl Window {
         if told.data.len() != carried {
             return fail(Class::TYPE, format!("{} bytes came for elements of {len} bytes", told.data.len()));
         }
+        let near = self.path.control();
+        let me = self.place.rank;
+        let change = |f: &mut dyn FnMut() -> Result| {
+            let Some(control) = near else { return f() };
+            let mut done = Ok(());
+            control.alone(me, &mut || done = f())?;
+            done
+        };
         let mut old = if told.verb.fetches() { crate::mem::zeroed(len)?.into_vec() } else { Vec::new() };
         match told.verb {
             Verb::Put => _ = area.ty.unpack(addr, area.count, 0, told.data),
             Verb::Get => _ = area.ty.pack(addr, area.count, 0, &mut old),
-            Verb::Accumulate(op) => operation::accumulate(op, &area, &at, told.data, None)?,
-            Verb::Fetch(op) => operation::accumulate(op, &area, &at, told.data, Some(&mut old))?,
+            Verb::Accumulate(op) => change(&mut || operation::accumulate(op, &area, &at, told.data, None))?,
+            Verb::Fetch(op) => {
+                change(&mut || operation::accumulate(op, &area, &at, told.data, Some(&mut old)))?
+            }
             Verb::Swap => {
                 let (new, compare) = told.data.split_at(len);
-                operation::swap(&area, &at, new, compare, &mut old)?;
+                change(&mut || operation::swap(&area, &at, new, compare, &mut old))?;
             }
         }
         Ok(old)

@@ -185,7 +185,7 @@ pub const ALL: &[Case] = &[
         "onesided",
         2,
         &[],
-        "Put, Get, accumulates and patterns of epochs between two hosts",
+        "Put, Get, accumulates and patterns of epochs between two hosts, and beside a target that computes",
     ),
     Case {
         between_hosts: true,
