@@ -139,6 +139,7 @@ def build(place, tree):
     place.build("make", "-C", "dtpools", cwd=tree)
     place.run("mpifort", "-c", "mtest_f08.f90", cwd=tree / "util")
     place.build("make", "-k", cwd=tree, accept=(0, 2))
+    place.build("make", "libmtest_f08.la", cwd=tree / "util")
     place.run("ar", "r", ".libs/libmtest_f08.a", "mtest_f08.o", cwd=tree / "util")
     place.build("make", "-k", cwd=tree / "f08", accept=(0, 2))
     # Some are for MPICH alone by their makefiles, and are in the lists and in the standard all the same.

@@ -218,7 +218,7 @@ pub fn error_action(subject: Option<(Object, Handle)>) -> (Action, Handle, Optio
         return (action, null, number());
     }
     if !is_active() {
-        return (errhandlers.action(errhandler::Raiser::Comm, COMM_SELF), COMM_SELF, None);
+        return (errhandlers.initial_action(), COMM_SELF, None);
     }
     let comm = |handle| (errhandlers.action(errhandler::Raiser::Comm, handle), handle);
     let (action, handle) = match subject {

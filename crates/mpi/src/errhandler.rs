@@ -82,6 +82,11 @@ impl Errhandlers {
         self.initial = Some(initial);
     }
 
+    /// What errors ask for where there are no objects yet, or none any more.
+    pub fn initial_action(&self) -> Action {
+        self.action_by(self.initial.unwrap_or(ARE_FATAL)).0
+    }
+
     /// `MPI_*_create_errhandler`.
     pub fn create(&mut self, kind: Raiser, function: usize) -> Result<Handle> {
         if function == 0 {
@@ -276,6 +281,10 @@ mod tests {
         );
         table.release_all();
         assert_eq!(table.action(Raiser::Comm, COMM_WORLD), Action::Return);
+        assert_eq!(table.initial_action(), Action::Return);
+        let mut other = Errhandlers::default();
+        other.set(Raiser::Comm, COMM_SELF, RETURN).unwrap();
+        assert_eq!(other.initial_action(), Action::Fatal, "what the program has set is of its communicators");
     }
 
     #[test]
