@@ -61,6 +61,7 @@ SwitchType=switch/none
 ReturnToService=2
 StateSaveLocation={place}/state
 SlurmdSpoolDir={place}/spool
+TmpFS={place}
 SlurmctldPidFile={place}/controller.pid
 SlurmdPidFile={place}/daemon.pid
 SlurmctldLogFile={place}/controller.log

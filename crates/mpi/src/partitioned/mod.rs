@@ -290,8 +290,15 @@ impl<D: Device> World<D> {
     }
 
     /// Starts a round like the one before it; false if it is not that, then nothing has been done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start_partitioned_now(&mut self, handle: Handle) -> bool {
+        let recipe = self.objects.requests.get(handle).and_then(|request| request.recipe.as_deref());
+        matches!(recipe, Some((Recipe::Partitioned(_), _))) && self.start_round_now(handle)
+    }
+
+    /// Apart, so that other persistent requests do not pay for it.
+    #[inline(never)]
+    fn start_round_now(&mut self, handle: Handle) -> bool {
         let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_none());
         let Some(request) = request else { return false };
         let has_begun = match request.recipe.as_deref_mut() {
