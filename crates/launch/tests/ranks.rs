@@ -388,14 +388,17 @@ fn shared_memory_of_killed_processes_is_removed() {
         let children = format!("/proc/{0}/task/{0}/children", running.id());
         match victim {
             "rank" => {
-                let children = std::fs::read_to_string(children).unwrap();
+                let children = || -> Vec<u32> {
+                    let children = std::fs::read_to_string(&children).unwrap();
+                    children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+                };
                 let is_guard = |pid: &u32| {
                     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
                     name.trim() == "tern-guard"
                 };
-                let mut children = children.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
-                let rank = children.find(|pid| !is_guard(pid)).unwrap();
-                signal(rank, libc::SIGKILL);
+                // It gives itself that name, maybe later than a rank gets here.
+                wait_for("the guard", || children().iter().any(is_guard));
+                signal(children().into_iter().find(|pid| !is_guard(pid)).unwrap(), libc::SIGKILL);
             }
             _ => signal(running.id(), libc::SIGKILL),
         }
