@@ -32,7 +32,7 @@ UNBUILT = {
     "f90/coll/alltoallvf90": INTERFACE, "f90/coll/split_typef90": INTERFACE, "f90/coll/vw_inplacef90": INTERFACE,
     "f90/coll/nonblocking_inpf90": INTERFACE, "f90/profile/profile1f90": "defines names that it imports from module mpi",
     "f08/attr/attrmpi1f08": REMOVED, "f08/attr/baseattrf08": REMOVED, "f08/attr/baseattr2f08": REMOVED,
-    "f08/attr/attrlangf08": REMOVED, "f08/io/c2f902ciof08": "does not compile anywhere",
+    "f08/attr/attrlangf08": REMOVED, "f08/io/c2f2ciof90": "does not compile anywhere",
 }
 CANCEL = "a send that was cancelled may have gone (MPICH expects this failure of itself)"
 EXTRA = "an extra state is INTENT(IN), not the address of a variable"
