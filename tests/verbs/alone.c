@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "check.h"
+#include "join.h"
 
 enum { MESSAGES = 20000, SLEEPS = 500, LOOKS = 40 };
 
@@ -26,18 +26,6 @@ static struct ibv_qp *create(void) {
     struct ibv_qp *qp = ibv_create_qp(pd, &attr);
     CHECK(qp);
     return qp;
-}
-
-static void join(struct ibv_qp *qp, uint32_t peer) {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .max_dest_rd_atomic = 4,
-                                .min_rnr_timer = 12, .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}}};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                        IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 /* Turns that the adapter's thread has had and given back; -1 while it has no name. */
@@ -136,8 +124,8 @@ int main(int argc, char **argv) {
     void *memory = calloc(1, 4096);
     CHECK((mr = ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE)));
     struct ibv_qp *a = create(), *b = create();
-    join(a, b->qp_num);
-    join(b, a->qp_num);
+    join(a, b->qp_num, gid);
+    join(b, a->qp_num, gid);
     polls(a, b);
     sleeps(a, b);
     polls(a, b);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "join.h"
 
 enum { PAIRS = 1000, WORK = 16 };
 
@@ -31,18 +31,6 @@ static struct ibv_qp *create(void) {
     struct ibv_qp *qp = ibv_create_qp(pd, &attr);
     CHECK(qp);
     return qp;
-}
-
-static void join(struct ibv_qp *qp, uint32_t peer) {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .max_dest_rd_atomic = 4,
-                                .min_rnr_timer = 12, .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}}};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-    CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                        IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 /* A message each way, so that all of it is there that a connection makes when it is used. */
@@ -74,8 +62,8 @@ int main(int argc, char **argv) {
     long before = resident();
     for (int i = 0; i < PAIRS; i++) {
         struct ibv_qp *a = all[2 * i] = create(), *b = all[2 * i + 1] = create();
-        join(a, b->qp_num);
-        join(b, a->qp_num);
+        join(a, b->qp_num, gid);
+        join(b, a->qp_num, gid);
         speak(a, b, mr);
         speak(b, a, mr);
     }

@@ -156,9 +156,11 @@ pub fn MPI_Startall(n: i32, requests: usize) -> Option<i32> {
     let mut world = unheard()?;
     // SAFETY: not null, and the application passes the address of so many handle variables.
     let slots = unsafe { std::slice::from_raw_parts(requests as *const layout::Slot, n) };
-    let have_begun = world.start_all_now(slots.iter().map(|slot| handle(slot.get(Object::Request))));
+    if !world.start_all_now(slots.iter().map(|slot| handle(slot.get(Object::Request)))) {
+        return None;
+    }
     engine::leave(&world);
-    have_begun.then_some(0)
+    Some(0)
 }
 
 /// `MPI_Cart_shift` where nothing is wrong.

@@ -73,7 +73,7 @@ pub fn call_errhandler(cx: &Cx, object: Object, handle: Handle, code: i32) -> Re
     let (action, handle, rank) = global::error_action(Some((object, handle)));
     match action {
         Action::Return => {}
-        Action::Call { function, .. } => drop(call(function, handle, code)),
+        Action::Call { function, .. } => _ = call(function, handle, code),
         Action::Fatal | Action::Abort => {
             let text = cx.anytime().codes.string_of(code);
             let text = format!("called by the program: {}", String::from_utf8_lossy(&text));

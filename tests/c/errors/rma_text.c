@@ -9,7 +9,7 @@
 // args: create hybrid auto
 // not-on: mpich (texts are Tern's)
 // not-on: ompi (texts are Tern's)
-#include "tern_test.h"
+#include "../window.h"
 
 static int *base, own[100], value = 7, next;
 static MPI_Win win;
@@ -41,19 +41,14 @@ static void fixed(void) {
 /* Fences in which ranks assert different things: who hears of the odd one says so, and the fence is one all the same. By words in shared memory that is the rank
  * behind it, and the odd one of the rank before; messages tell all. */
 static void unlike(void) {
-    char path[MPI_MAX_INFO_VAL + 1], odd[32];
-    int length = sizeof path, is_there;
-    MPI_Info info;
-    OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
-    OK(MPI_Info_free(&info));
-    int is_direct = strncmp(path, "direct", 6) == 0 || strstr(path, "by words in shared memory");
+    char odd[32];
+    int by_words = t_is_by_words(win);
     for (int round = 0; round < 50; round++) {
         int which = round % t_size, last = (t_rank + t_size - 1) % t_size;
         int assert = t_rank == which ? MPI_MODE_NOPRECEDE : 0;
-        int heard = is_direct ? last : t_rank == which ? t_rank == 0 : which;
+        int heard = by_words ? last : t_rank == which ? t_rank == 0 : which;
         snprintf(odd, sizeof odd, "rank %d of the window", heard);
-        if (t_rank == which || last == which || !is_direct)
+        if (t_rank == which || last == which || !by_words)
             CELLS(MPI_Win_fence(assert, win), MPI_ERR_ASSERT, odd, "neither", "MPI_MODE_NOPRECEDE");
         else
             OK(MPI_Win_fence(assert, win));

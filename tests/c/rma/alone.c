@@ -11,6 +11,7 @@
 // not-on: ompi (other variables)
 #include <time.h>
 
+#include "../window.h"
 #include "counter.h"
 
 enum { ROUNDS = 40, RUN = 20000, WAIT_S = 60 };
@@ -43,16 +44,6 @@ static void make(const char *kind) {
     }
     OK(MPI_Bcast(&start, 1, MPI_AINT, 0, MPI_COMM_WORLD));
     OK(MPI_Barrier(MPI_COMM_WORLD));
-}
-
-static int are_alone(void) {
-    char path[MPI_MAX_INFO_VAL + 1];
-    int length = sizeof path, is_there;
-    MPI_Info info;
-    OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
-    OK(MPI_Info_free(&info));
-    return strncmp(path, "direct", 6) == 0 || strstr(path, "by words in shared memory") != NULL;
 }
 
 static void words(int round) {
@@ -129,7 +120,7 @@ int main(int argc, char **argv) {
     t_begin(&argc, &argv);
     make(argc > 1 ? argv[1] : "create");
     t_counted("tern_window_told");
-    if (are_alone()) {
+    if (t_is_by_words(win)) {
         if (t_rank == 0)
             target();
         else

@@ -3,6 +3,7 @@
  * `tern_win_path`, MPI_Win_shared_query and a variable say that ranks of one host do it themselves. */
 // np: 2+
 // timeout: 120
+#include "../window.h"
 #include "counter.h"
 
 enum { ROOM = 256, LONG = 3000, ROUNDS = 24 };
@@ -35,12 +36,7 @@ static void look_around(void)
 /* What is said of the window, and what is so. */
 static void is_told(void)
 {
-    char path[MPI_MAX_INFO_VAL + 1];
-    int length = sizeof path, is_there;
-    MPI_Info info;
-    OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
-    OK(MPI_Info_free(&info));
+    const char *path = t_path_of(win);
     const char *way = getenv("TERN_WIN");
     int is_active = way && strcmp(way, "active") == 0, is_mixed = near_ranks < t_size && !is_active;
     int copies = strstr(path, "Put and Get on this host by the origin in shared memory") != NULL;

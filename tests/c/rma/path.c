@@ -11,25 +11,15 @@
 // one-host: what is there is what the arguments make
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
+#include "../window.h"
 #include "counter.h"
 
 enum { LONG = 1 << 16 };
 
 static char own[LONG], got[LONG];
 
-static const char *path_of(MPI_Win win) {
-    static char path[MPI_MAX_INFO_VAL + 1];
-    int length = sizeof path, is_there;
-    MPI_Info info;
-    OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
-    CHECK_EQ(is_there, 1);
-    OK(MPI_Info_free(&info));
-    return path;
-}
-
 static void begins(MPI_Win win, const char *word) {
-    const char *path = path_of(win);
+    const char *path = t_path_of(win);
     if (strncmp(path, word, strlen(word)) != 0)
         t_fail(__FILE__, __LINE__, "`%s` does not begin with %s", path, word);
 }
@@ -56,14 +46,14 @@ int main(int argc, char **argv) {
     /* Memory of the program. */
     OK(MPI_Win_create(own, LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     begins(win, by_adapter && is_auto ? "adapter: Put and Get" : "active: ");
-    int copies = strstr(path_of(win), "in one run on this host by the origin") != NULL;
-    int is_software = strstr(path_of(win), "which is software of the target") != NULL;
-    int has_atomics = strstr(path_of(win), "atomics on integers of 8 bytes") != NULL;
+    int copies = strstr(t_path_of(win), "in one run on this host by the origin") != NULL;
+    int is_software = strstr(t_path_of(win), "which is software of the target") != NULL;
+    int has_atomics = strstr(t_path_of(win), "atomics on integers of 8 bytes") != NULL;
     CHECK_EQ(is_software, by_adapter && is_auto);
     CHECK_EQ(has_atomics, by_adapter && is_auto && strcmp(argv[2], "rc") == 0);
     CHECK(!copies || !(by_adapter || is_active));
     /* Where the kernel copies between them ranks of one host need no messages to synchronise. */
-    CHECK_EQ(copies, strstr(path_of(win), "by words in shared memory") != NULL);
+    CHECK_EQ(copies, strstr(t_path_of(win), "by words in shared memory") != NULL);
     uint64_t copied = t_counted("tern_window_copied");
     memset(got, 1 + t_rank, LONG);
     OK(MPI_Win_fence(0, win));

@@ -7,7 +7,7 @@
 // expect-stderr: rank 0: epochs: 11 fences of which \d+ were told to each rank, 5 posts, 5 starts, 8 locks of which \d+ were not free, 13 flushes
 // not-on: mpich (other variables)
 // not-on: ompi (other variables)
-#include "tern_test.h"
+#include "../window.h"
 
 enum { PUTS, GETS, ATOMICS, TOLD, COPIED, FENCES, POSTS, STARTS, LOCKS, FLUSHES, COUNT };
 static const char *const names[] = {"tern_window_put",    "tern_window_get",   "tern_window_atomic", "tern_window_told",
@@ -25,18 +25,6 @@ static long counted(int which) {
 static long value = 1, old = -1, many[100];
 static MPI_Win win;
 static int next;
-
-/* Whether the window says that its memory is reached by loads and stores. */
-static int is_direct(void) {
-    char path[MPI_MAX_INFO_VAL + 1];
-    int length = sizeof path, is_there;
-    MPI_Info info;
-    OK(MPI_Win_get_info(win, &info));
-    OK(MPI_Info_get_string(info, "tern_win_path", &length, path, &is_there));
-    CHECK_EQ(is_there, 1);
-    OK(MPI_Info_free(&info));
-    return strncmp(path, "direct", 6) == 0;
-}
 
 static void fences(void) {
     /* 10 fences with an operation of each kind, one of many elements among them, 1 without. */
@@ -121,7 +109,7 @@ int main(int argc, char **argv) {
     long puts = 10 + 10 + 8 + 2, gets = 10 + 8 + 3, atomics = 10 + 3 * 8 + 6;
     CHECK_EQ(counted(PUTS) + counted(GETS) + counted(ATOMICS) + counted(TOLD) + counted(COPIED), puts + gets + atomics);
     /* Where shared memory is not to be used (TERN_DEVICES) the targets carry them out. */
-    if (!creates && is_direct()) {
+    if (!creates && t_is_direct(win)) {
         CHECK_EQ(counted(PUTS), puts);
         CHECK_EQ(counted(GETS), gets);
         CHECK_EQ(counted(ATOMICS), atomics);

@@ -19,7 +19,7 @@ use crate::mem;
 use crate::op::Predefined;
 use crate::request::Buffer;
 use crate::world::{World, fault};
-use fabric::{Atomic, Device, Rank, Span};
+use fabric::{Atomic, Device, Fault, Rank, Span};
 use proto::epoch::{Action, Ending, Mark, Schedule};
 use proto::event::Event;
 use proto::{Engine, Exposed, Want};
@@ -81,7 +81,7 @@ impl Far {
     /// Whether the end of the last epoch at a rank said that another word has to follow.
     pub(super) fn says_again<D: Device>(&self, engine: &mut Engine<D>, rank: u32) -> Result<bool> {
         match self.reached[rank as usize].filter(|_| !self.was_told[rank as usize]) {
-            Some(rank) => Ok(engine.marks(self.number, rank).map_err(fault)?[1].again),
+            Some(rank) => Ok(engine.last_mark(self.number, rank).map_err(fault)?.again),
             None => Ok(false),
         }
     }
@@ -454,19 +454,18 @@ impl<D: Device> World<D> {
         let have_come = engine.have_ended(far.number, &by_adapter).map_err(fault)?
             && !by_word.iter().any(|rank| active.owes_heed(*rank))
             && !by_adapter.iter().any(|rank| engine.probe(&want(*rank)).is_some());
-        let number = far.number;
-        // An adapter's word of the end behind this one may be here first, where a message takes another way than its words.
-        let mut are_next = have_come;
-        for (rank, in_job) in by_word.iter().zip(&by_adapter) {
-            let next = engine.next_mark(number, *in_job).map_err(fault)?;
-            are_next &= next.is_some_and(|mark| active.is_next_end(*rank, mark));
+        if !have_come {
+            return Ok(Some(false));
         }
+        let number = far.number;
+        let marks = by_adapter.iter().map(|rank| Ok(engine.next_mark(number, *rank)?.expect("it has come")));
+        let marks = marks.collect::<std::result::Result<Vec<_>, Fault>>().map_err(fault)?;
+        // An adapter's word of the end behind this one may be here first, where a message takes another way than its words.
+        let ends = || by_word.iter().copied().zip(marks.iter().copied());
+        let are_next = ends().all(|(rank, mark)| active.is_next_end(rank, mark));
         let over = are_next && engine.is_exposure_over(number, &by_adapter).map_err(fault)?;
         if over {
-            for (rank, in_job) in by_word.iter().zip(&by_adapter) {
-                let [theirs, _] = engine.marks(number, *in_job).map_err(fault)?;
-                active.hear_end(*rank, theirs);
-            }
+            ends().for_each(|(rank, mark)| active.hear_end(rank, mark));
             active.use_up(&told);
         }
         Ok(Some(over))

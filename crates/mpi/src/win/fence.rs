@@ -73,16 +73,6 @@ const TIMES: Averaging = Averaging { least_of: TRIES as u32 / 2, ..Averaging::fa
 /// Two ways that differ by less are not told apart by so few fences.
 const POLICY: Policy = Policy { margin: 0.1, dwell: 0, tries: (FIRST as u32, u32::MAX) };
 
-/// What is said of the end of an epoch, in a byte of a message.
-pub fn word_of(mark: Mark) -> u8 {
-    (mark.said & 3) as u8 | u8::from(mark.again) << 2 | u8::from(mark.turn) << 3
-}
-
-/// See [`word_of`]; of any byte.
-pub fn mark_of(word: u8) -> Mark {
-    Mark { said: u16::from(word & 3), again: word & 4 != 0, turn: word & 8 != 0 }
-}
-
 /// The fences of a window.
 #[derive(Debug)]
 pub struct Fences {
@@ -293,9 +283,6 @@ mod tests {
     #[test]
     fn a_second_word_is_for_what_could_be_overtaken() {
         let mark = |said, again| Mark { said, again, turn: false };
-        for word in 0..16 {
-            assert_eq!(word_of(mark_of(word)), word);
-        }
         let mut two = Fences::new([1].into(), Way::Told, false);
         for (own, theirs) in [(false, false), (false, true), (true, false), (true, true)] {
             assert_eq!(two.begin(mark(1, own)), mark(1, own));

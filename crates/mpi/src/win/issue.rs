@@ -9,7 +9,7 @@ use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
-use super::{Path, Window, Windows, about, copied, fence, price, soon};
+use super::{Path, Window, Windows, about, copied, price, soon};
 use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -220,7 +220,7 @@ impl<D: Device> World<D> {
                     return closed.map_err(|error| at_target(rank, &error));
                 }
             }
-            active.tell(rank, &Record::Complete(fence::word_of(mark)));
+            active.tell(rank, &Record::Complete(mark));
             active.synchronised(rank);
             send_batch(active, place, rank, engine, detached)
         })

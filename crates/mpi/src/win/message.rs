@@ -4,6 +4,7 @@
 //! ```text
 //! operation  kind, verb, operation, -, reply (32)  |  disp  |  count  |  form of the type, its number
 //!            bytes of the type  |  bytes of data  |  the type  |  the data, filled up to 8
+//! end        kind, mark (16), -, - (32)
 //! others     kind, type of lock, -, -, reply (32)
 //! ```
 //!
@@ -15,6 +16,7 @@ use super::operation::Verb;
 use crate::error::{Class, Error, Result};
 use crate::handle::Handle;
 use crate::op::Predefined;
+use proto::epoch::Mark;
 
 /// One thing that a target is told.
 #[derive(Debug, PartialEq)]
@@ -29,8 +31,8 @@ pub enum Record<'a> {
     Flush(i32),
     /// The origin of this message exposes its window to the target.
     Post,
-    /// The operations of an epoch are all here; in which turn, and of a fence what goes with that ([`super::fence::word_of`]).
-    Complete(u8),
+    /// The operations of an epoch are all here; in which turn, and of a fence what goes with that.
+    Complete(Mark),
 }
 
 /// An operation as it is told.
@@ -84,7 +86,7 @@ pub fn push(out: &mut Vec<u8>, record: &Record) {
         Record::Unlock(reply) => head(UNLOCK, [0; 2], *reply),
         Record::Flush(reply) => head(FLUSH, [0; 2], *reply),
         Record::Post => head(POST, [0; 2], 0),
-        Record::Complete(mark) => head(COMPLETE, [*mark, 0], 0),
+        Record::Complete(mark) => head(COMPLETE, mark.flags().to_ne_bytes(), 0),
     };
     out.extend(plain);
 }
@@ -126,7 +128,7 @@ fn decode(message: &[u8]) -> Option<(Record<'_>, &[u8])> {
         UNLOCK => Record::Unlock(reply),
         FLUSH => Record::Flush(reply),
         POST => Record::Post,
-        COMPLETE => Record::Complete(detail),
+        COMPLETE => Record::Complete(Mark::of_flags(u16::from_ne_bytes([detail, op]))),
         _ => return None,
     };
     Some((record, rest))
@@ -170,7 +172,7 @@ mod tests {
         push(&mut out, &Record::Lock(LockType::Exclusive, 1 << 29));
         push(&mut out, &told(Verb::Fetch(Predefined::Maxloc), TypeName::New(3, &ty)));
         push(&mut out, &told(Verb::Put, TypeName::Predefined(Handle(0x209))));
-        push(&mut out, &Record::Complete(5));
+        push(&mut out, &Record::Complete(Mark { said: 1, again: true, turn: false }));
         out
     }
 
@@ -185,7 +187,14 @@ mod tests {
         assert_eq!((told.ty, told.data), (TypeName::New(3, &[1; 16]), &[7; 13][..]));
         let (record, rest) = split(rest).unwrap();
         assert!(matches!(record, Record::Operate(Told { verb: Verb::Put, reply: 5, count: 9, .. })));
-        assert_eq!(split(rest).unwrap(), (Record::Complete(5), &[][..]));
+        let end = Record::Complete(Mark { said: 1, again: true, turn: false });
+        assert_eq!(split(rest).unwrap(), (end, &[][..]));
+        for word in 0..16 {
+            let end = Record::Complete(Mark { said: word & 3, again: word & 4 != 0, turn: word & 8 != 0 });
+            let mut out = Vec::new();
+            push(&mut out, &end);
+            assert_eq!(split(&out).unwrap(), (end, &[][..]));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::active::Refused;
 use super::message::{self, Record, Told};
 use super::operation::{self, Area, Place, Verb};
-use super::{Flavour, Window, fence};
+use super::{Flavour, Window};
 use crate::datatype::{Basic, Group};
 use crate::error::{Class, Error, Result, fail};
 
@@ -104,7 +104,7 @@ impl Window {
                 }
                 Record::Post => self.own_state()?.posts[from as usize] += 1,
                 Record::Complete(mark) => {
-                    self.own_state()?.completes[from as usize].push_back(fence::mark_of(mark));
+                    self.own_state()?.completes[from as usize].push_back(mark);
                 }
             }
         }

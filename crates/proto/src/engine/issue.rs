@@ -340,8 +340,8 @@ impl<D: Device> Engine<D> {
         let is_overtaken =
             access.scattered || access.lands || rails != 0 || written != 0 && !self.dev.writes_in_order(rank);
         let again = access.is_fence && (access.mark.again || is_overtaken);
-        peer.marks[1] = Mark { again, ..access.mark };
-        (what | failed | peer.marks[1].flags(), peer.notes_sent)
+        peer.mark = Mark { again, ..access.mark };
+        (what | failed | peer.mark.flags(), peer.notes_sent)
     }
 
     /// A transfer of an epoch has ended, if this was one.

@@ -20,9 +20,9 @@ impl<D: Device> Engine<D> {
         Ok(peer.and_then(|peer| peer.ended.front()).copied())
     }
 
-    /// What has gone with the last end of a rank's epoch here that [`Engine::is_exposure_over`] has said to be over, and with the last one of this rank there.
-    pub fn marks(&mut self, window: u32, rank: Rank) -> Result<[Mark; 2], Fault> {
+    /// What has gone with the last end of an epoch of this rank at another one.
+    pub fn last_mark(&mut self, window: u32, rank: Rank) -> Result<Mark, Fault> {
         let peer = self.windows()?.window(window)?.peers.get(&rank);
-        Ok(peer.map(|peer| peer.marks).unwrap_or_default())
+        Ok(peer.map(|peer| peer.mark).unwrap_or_default())
     }
 }

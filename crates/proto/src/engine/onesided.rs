@@ -241,7 +241,7 @@ impl<D: Device> Engine<D> {
         let mut failed = None;
         for rank in origins {
             let peer = found.peers.get_mut(rank).expect("it has ended an epoch");
-            peer.marks[0] = peer.ended.pop_front().expect("it has ended an epoch");
+            peer.ended.pop_front().expect("it has ended an epoch");
             peer.was_origin = true;
             if std::mem::take(&mut peer.failed) {
                 failed = Some(*rank);

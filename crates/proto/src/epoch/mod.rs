@@ -131,15 +131,15 @@ pub struct Mark {
 
 impl Mark {
     /// As flags of a message.
-    pub(crate) fn flags(self) -> u16 {
+    pub fn flags(self) -> u16 {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         self.said << wire::epoch::SAID
             | flag(self.again, wire::epoch::AGAIN)
             | flag(self.turn, wire::epoch::TURN)
     }
 
-    /// What flags of a message say.
-    pub(crate) fn of_flags(flags: u16) -> Mark {
+    /// What flags of a message say; any do.
+    pub fn of_flags(flags: u16) -> Mark {
         let is_set = |flag: u16| flags & flag != 0;
         let said = flags >> wire::epoch::SAID & 3;
         Mark { said, again: is_set(wire::epoch::AGAIN), turn: is_set(wire::epoch::TURN) }

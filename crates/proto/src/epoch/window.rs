@@ -200,8 +200,8 @@ pub(crate) struct Peer {
     pub dones: VecDeque<(u64, u16)>,
     /// Ends that nobody has asked for, and what went with them.
     pub ended: VecDeque<Mark>,
-    /// What went with the last end here that was asked for, and with the last one there.
-    pub marks: [Mark; 2],
+    /// What went with the last end of this rank's epochs there.
+    pub mark: Mark,
     /// Questions whether all is placed that wait for this many notes.
     pub asks: VecDeque<u64>,
     /// Questions asked there, and answers come from there.

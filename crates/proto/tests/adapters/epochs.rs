@@ -382,12 +382,12 @@ fn fence_of(schedule: Schedule, puts: usize, gets: usize, lands: bool) -> (bool,
     engines[0].close_at(WINDOW, &[1], Ending::Complete).unwrap();
     for _ in 0..100_000 {
         engines.iter_mut().for_each(look);
+        let theirs = engines[1].next_mark(WINDOW, 0).unwrap();
         if engines[0].is_closed_at(WINDOW, &[1]).unwrap()
             && engines[1].is_exposure_over(WINDOW, &[0]).unwrap()
         {
-            let [_, ours] = engines[0].marks(WINDOW, 1).unwrap();
-            let [theirs, _] = engines[1].marks(WINDOW, 0).unwrap();
-            assert_eq!((ours, theirs.turn), (theirs, true));
+            let ours = engines[0].last_mark(WINDOW, 1).unwrap();
+            assert_eq!((theirs, ours.turn), (Some(ours), true));
             return (ours.again, net.get().leads);
         }
     }
