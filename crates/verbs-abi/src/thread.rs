@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// Counts the looks of the program that found nothing: it waits in a loop.
 static POLLS: AtomicU32 = AtomicU32::new(0);
-/// What that was when the thread began to listen.
+/// What that was when the program was last seen not to poll: looks since then are of one loop, however many messages came meanwhile.
 static HEARD: AtomicU32 = AtomicU32::new(0);
 /// Whether the thread looks, sleeps on the sockets, or by the clock.
 static PLACE: AtomicU32 = AtomicU32::new(LOOKS);
@@ -67,6 +67,7 @@ fn polls() -> u32 {
 
 /// The program wants to be told of what comes: it will sleep until then, and look no more.
 pub fn rests() {
+    HEARD.store(polls(), Ordering::Relaxed);
     RESTS.store(true, Ordering::SeqCst);
     if PLACE.load(Ordering::SeqCst) == AWAY {
         ring(AWAY);
@@ -106,25 +107,39 @@ fn run(sockets: &OwnedFd, bell: &OwnedFd) {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let mut turns = Turns::default();
     loop {
-        let has_come = listen(sockets, bell);
-        if is_polling(&mut turns) {
+        let heard = listen(sockets, bell);
+        // A glance may miss it, where the program has had no core meanwhile: not what it says itself.
+        if heard == Heard::Program || is_polling(&mut turns) {
             leave_alone(bell);
-        } else if has_come {
+        } else if heard == Heard::Sockets {
             stay(&mut turns);
         }
     }
 }
 
-/// Sleeps until a socket has something, or the program says that it polls; whether it was the former. An interrupted sleep is one that has
-/// ended.
-fn listen(sockets: &OwnedFd, bell: &OwnedFd) -> bool {
-    HEARD.store(polls(), Ordering::Relaxed);
+/// What has ended a sleep on the sockets.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    /// One has something, or the sleep was interrupted.
+    Sockets,
+    /// The program says that it polls.
+    Program,
+    /// What was said before.
+    Nothing,
+}
+
+/// Sleeps until a socket has something, or the program says that it polls.
+fn listen(sockets: &OwnedFd, bell: &OwnedFd) -> Heard {
     PLACE.store(LISTENS, Ordering::SeqCst);
     let mut both = [PollFd::new(sockets, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
     let ended = poll(&mut both, None);
-    PLACE.store(LOOKS, Ordering::SeqCst);
+    let was_rung = PLACE.swap(LOOKS, Ordering::SeqCst) == LOOKS;
     silence(bell);
-    ended.is_err() || !both[0].revents().is_empty()
+    match ended {
+        _ if was_rung => Heard::Program,
+        Ok(_) if both[0].revents().is_empty() => Heard::Nothing,
+        _ => Heard::Sockets,
+    }
 }
 
 /// The bell has been heard.
@@ -179,6 +194,7 @@ fn leave_alone(bell: &OwnedFd) {
         }
         PLACE.store(LOOKS, Ordering::SeqCst);
         if rests || polls() == before {
+            HEARD.store(polls(), Ordering::Relaxed);
             return silence(bell);
         }
     }
