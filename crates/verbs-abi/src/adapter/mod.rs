@@ -173,6 +173,9 @@ impl Adapter {
                 // Which a look that finds nothing does not ask for.
                 let clock = || start.elapsed().as_nanos() as u64;
                 let (message, moved) = ud.receive(name, receives, &self.regions, clock, room);
+                if !moved {
+                    return false;
+                }
                 if let Some((ended, is_solicited)) = message {
                     self.queues.complete(queue, ended, is_solicited);
                 }

@@ -13,7 +13,7 @@ use rnic::stack::{Arrived, Atomic, Place, Receive, Regions, Sink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use wire::datagram::{self, Head};
 
@@ -36,7 +36,9 @@ pub struct Ud {
     /// Its address.
     at: IpAddr,
     pair: QueuePair,
-    handles: HashMap<(SocketAddr, u32), Handle>,
+    handles: BTreeMap<(SocketAddr, u32), Handle>,
+    /// The message that is sent, put together.
+    message: Vec<u8>,
     /// [`rnic::stack::ud::MESSAGES`] at most.
     filling: Vec<Filling>,
     next: u64,
@@ -102,8 +104,17 @@ impl Ud {
     /// At this socket, which has this address and whose port the number names.
     pub fn new(socket: UdpSocket, at: IpAddr, number: u32, domain: u32, datagram_max: usize) -> Ud {
         let pair = QueuePair::new(number, domain);
-        let (handles, filling) = (HashMap::new(), Vec::new());
-        Ud { socket, at, pair, handles, filling, next: 0, bare_since_ns: None, datagram_max }
+        Ud {
+            socket,
+            at,
+            pair,
+            handles: BTreeMap::new(),
+            message: Vec::new(),
+            filling: Vec::new(),
+            next: 0,
+            bare_since_ns: None,
+            datagram_max,
+        }
     }
 
     /// Sends a message; it is complete then, whatever becomes of it.
@@ -116,17 +127,17 @@ impl Ud {
     ) {
         let (at, there, key) = to;
         let address = SocketAddr::new(at, number::port(there));
-        let mut message = Vec::with_capacity(PREFIX + parts.iter().map(|part| part.span.len).sum::<usize>());
-        message.extend_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
-        message.extend_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
-        parts.iter().for_each(|part| message.extend_from_slice(memory::bytes(part.span)));
+        self.message.clear();
+        self.message.extend_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
+        self.message.extend_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
+        parts.iter().for_each(|part| self.message.extend_from_slice(memory::bytes(part.span)));
         let datagram_max = self.datagram_max;
         let handle = self
             .handles
             .entry((address, there))
             .or_insert_with(|| Handle::new(name(there, key), datagram_max));
         handle.id = name(there, key);
-        self.pair.send(handle, &message, is_solicited, |bytes| send_to(&self.socket, bytes, address));
+        self.pair.send(handle, &self.message, is_solicited, |bytes| send_to(&self.socket, bytes, address));
     }
 
     /// Whether what has come is to wait for a receive buffer.
@@ -153,7 +164,7 @@ impl Ud {
         if self.is_held(receives, &clock) {
             return (None, false);
         }
-        let (mut answer, back) = (Vec::new(), Handle::new(0, self.datagram_max));
+        let mut answer = Vec::new();
         while let Ok((_, len, from)) = recvfrom(&self.socket, &mut *room, RecvFlags::empty()) {
             let Some(from) = from.and_then(|from| SocketAddr::try_from(from).ok()).map(|from| from.ip())
             else {
@@ -169,6 +180,7 @@ impl Ud {
                 continue;
             }
             let mut sink = Coming { receives, filling: &mut self.filling, next: &mut self.next };
+            let back = Handle::new(0, self.datagram_max);
             answer.clear();
             let received = self.pair.receive(clock(), &head, content, regions, &mut sink, &back, &mut answer);
             if let Ok(Some(received)) = received

@@ -287,6 +287,10 @@ impl QueuePair {
                 }
                 // Without a buffer the message is lost, as on the way.
                 let Receive::Buffer { id, len: room } = sink.receive(msn) else { return Ok(None) };
+                if mo == 0 && header.last && payload.len() <= room {
+                    sink.place(Place::Buffer { id, offset: 0 }, payload);
+                    return Ok(Some(received(from, id, payload.len() as u64, header)));
+                }
                 self.make_room(from);
                 let came = Ranges::default();
                 self.begun.push_back(Begun { from, msn, id, room, came, len: None, since_ns: now_ns });
@@ -318,9 +322,7 @@ impl QueuePair {
         let Some(len) = begun.len.filter(|len| begun.came.has(0, *len)) else { return Ok(None) };
         let id = begun.id;
         self.begun.remove(at);
-        let solicited = header.opcode.is_solicited();
-        let arrived = Arrived { id, len: len as u32, solicited, invalidated: None, immediate: None };
-        Ok(Some(Received { from, arrived }))
+        Ok(Some(received(from, id, len, header)))
     }
 
     /// Makes room for one more message of this peer.
@@ -405,6 +407,12 @@ impl QueuePair {
         answer.extend_from_slice(&body[..len]);
         datagram::seal(answer, begin);
     }
+}
+
+/// A message whose last part has this header.
+fn received(from: u32, id: u64, len: u64, header: &Header) -> Received {
+    let solicited = header.opcode.is_solicited();
+    Received { from, arrived: Arrived { id, len: len as u32, solicited, invalidated: None, immediate: None } }
 }
 
 /// The number of the message that a segment belongs to.
