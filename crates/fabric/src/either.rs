@@ -51,6 +51,8 @@ macro_rules! passed_on {
     };
 }
 
+/// What stands for others passes on all they can.
+#[deny(clippy::missing_trait_methods)]
 impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
     type Nap = Either<A::Nap, B::Nap>;
 

@@ -188,6 +188,8 @@ impl<N: Nap, F: Nap> Nap for PairNap<N, F> {
     }
 }
 
+/// What stands for others passes on all they can.
+#[deny(clippy::missing_trait_methods)]
 impl<N: Device, F: Device> Device for Pair<N, F> {
     type Nap = PairNap<N::Nap, F::Nap>;
     type Shares = Self;
@@ -401,6 +403,10 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         self.near.shares().map(|_| self)
     }
 
+    fn opened_shares(&self) -> &Self {
+        self
+    }
+
     fn happened(&self, event: usize) -> u64 {
         self.near.happened(event) + self.far.as_ref().map_or(0, |far| far.happened(event))
     }
@@ -464,7 +470,8 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     }
 }
 
-/// Those of the near device, by ranks of the job: who names one is on this host.
+/// Those of the near device, by ranks of the job: who names one is on this host. What stands for others passes on all they can.
+#[deny(clippy::missing_trait_methods)]
 impl<N: Device, F: Device> Shares for Pair<N, F> {
     fn open(&self) -> Option<u32> {
         self.near.shares()?.open()

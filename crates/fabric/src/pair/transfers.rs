@@ -5,6 +5,8 @@ use crate::device::{Device, Fault, Rank, Span};
 use crate::transfers::Transfers;
 use crate::verbs::{Atomic, Local, Remote};
 
+/// What stands for others passes on all they can.
+#[deny(clippy::missing_trait_methods)]
 impl<N: Device, F: Device> Transfers for Pair<N, F> {
     fn rails(&self) -> usize {
         self.far.as_ref().map_or_else(|| self.near.rails(), Transfers::rails)

@@ -60,6 +60,8 @@ fn len_of(parts: &[Local]) -> usize {
     parts.iter().map(|part| part.span.len).sum()
 }
 
+/// What stands for others passes on all they can.
+#[deny(clippy::missing_trait_methods)]
 impl<V: Verbs> Verbs for Reliable<V> {
     type Nap = V::Nap;
 
