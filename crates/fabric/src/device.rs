@@ -71,6 +71,23 @@ pub struct Caps {
     pub spare_cores: bool,
 }
 
+/// A device that does nothing but take frames, on a host with cores to spare.
+impl Default for Caps {
+    fn default() -> Caps {
+        Caps {
+            name: "",
+            inline_bytes: 0,
+            frame_bytes: 0,
+            at_once_bytes: 0,
+            remote_access: false,
+            remote_access_note: String::new(),
+            looks: 1,
+            registration: false,
+            spare_cores: true,
+        }
+    }
+}
+
 /// The device could not do what it was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {

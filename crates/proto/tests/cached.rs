@@ -42,13 +42,10 @@ impl Job {
         let limits = Limits {
             eager_bytes: 1024,
             unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
             adapt: false,
-            rtr: true,
-            remote_access: true,
             force: Some(protocol),
-            eager_by: Default::default(),
             cache,
+            ..Limits::default()
         };
         let engines = [0, 1].map(|me| {
             let mut adapter = Adapter::new(me, net);

@@ -31,13 +31,13 @@ fn limits(random: &mut Random) -> Limits {
     Limits {
         eager_bytes: random.of(&[0, 64, 4096, 16 * 1024]),
         unexpected_bytes: random.of(&[1000, 1 << 20, 1 << 20, 64 << 20]),
-        unexpected_max_bytes: 1 << 30,
         adapt: random.one_in(2),
         rtr: !random.one_in(4),
         remote_access: !random.one_in(5),
         force: (!random.one_in(3)).then(|| random.of(&Protocol::ALL).0),
         eager_by: random.of(&EagerBy::ALL).0,
         cache: CacheLimits { bytes: random.of(&[0, 20_000, 4 << 20]), regions: random.of(&[1, 3, 1000]) },
+        ..Limits::default()
     }
 }
 

@@ -54,17 +54,7 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        let limits = Limits {
-            eager_bytes: 16 << 10,
-            unexpected_bytes: 64 << 20,
-            unexpected_max_bytes: 4 << 30,
-            adapt: true,
-            rtr: true,
-            remote_access: true,
-            force: None,
-            eager_by: Default::default(),
-            cache: Default::default(),
-        };
+        let limits = Limits::default();
         Setup { limits, channel: Settings::default(), tuning: Tuning::default(), forced: Forced::default() }
     }
 }

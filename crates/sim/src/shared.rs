@@ -71,14 +71,9 @@ impl<'y> Memory<'y> {
         let ranks = clock.net.borrow().seats.len();
         let caps = Caps {
             name: "sim-memory",
-            inline_bytes: 0,
             frame_bytes: costs.frame_bytes,
-            at_once_bytes: 0,
-            remote_access: false,
             remote_access_note: "modelled processes do not copy from each other".into(),
-            looks: 1,
-            registration: false,
-            spare_cores: true,
+            ..Caps::default()
         };
         Memory {
             copier: nic.copier(),

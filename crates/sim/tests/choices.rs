@@ -21,12 +21,8 @@ fn facts(cluster: &Cluster, keeps: bool) -> Facts {
         name: "test",
         inline_bytes: cluster.rails[0].inline_bytes,
         frame_bytes: 16 << 10,
-        at_once_bytes: 0,
-        remote_access: false,
-        remote_access_note: String::new(),
-        looks: 1,
         registration: true,
-        spare_cores: true,
+        ..Caps::default()
     };
     let costs = Distance::ALL.map(|(distance, _)| cluster.costs(distance));
     let mut facts = Facts::new(costs, [&caps; 2], cluster.rails.len(), 16 << 10);

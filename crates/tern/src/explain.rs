@@ -219,17 +219,8 @@ fn facts_of(cluster: &Cluster, settings: &Settings) -> Facts {
 
 /// What is known of adapters from these costs.
 fn facts_with(costs: [Costs; 2], rails: usize, inline_bytes: usize, settings: &Settings) -> Facts {
-    let caps = Caps {
-        name: "sim",
-        inline_bytes,
-        frame_bytes: EAGER_BYTES,
-        at_once_bytes: 0,
-        remote_access: false,
-        remote_access_note: String::new(),
-        looks: 1,
-        registration: true,
-        spare_cores: true,
-    };
+    let caps =
+        Caps { name: "sim", inline_bytes, frame_bytes: EAGER_BYTES, registration: true, ..Caps::default() };
     let eager_bytes = EAGER_BYTES.min(settings.number("TERN_EAGER_MAX") as usize);
     let mut facts = Facts::new(costs, [&caps; 2], rails, eager_bytes);
     facts.keep(settings.number("TERN_REGISTERED_MAX") > 0);

@@ -235,17 +235,7 @@ impl Default for Tariff {
 
 /// Rates between hosts: a rank alone on its host has a core.
 fn network(eager_bytes: usize, frame_bytes: usize, keeps: bool) -> Rates {
-    let caps = Caps {
-        name: "network",
-        inline_bytes: 0,
-        frame_bytes,
-        at_once_bytes: 0,
-        remote_access: false,
-        remote_access_note: String::new(),
-        looks: 1,
-        registration: true,
-        spare_cores: true,
-    };
+    let caps = Caps { name: "network", frame_bytes, registration: true, ..Caps::default() };
     let mut facts = Facts::new([Costs::ethernet(); 2], [&caps; 2], 1, eager_bytes);
     facts.keep(keeps);
     let Rates { switch_ns, crowding, .. } = Rates::HOST;

@@ -61,17 +61,7 @@ mod tests {
     use fabric::{Caps, Costs};
 
     fn facts(latency_ns: f64, copy: f64, eager_bytes: usize) -> Facts {
-        let caps = Caps {
-            name: "test",
-            inline_bytes: 0,
-            frame_bytes: 1 << 20,
-            at_once_bytes: 0,
-            remote_access: false,
-            remote_access_note: String::new(),
-            looks: 1,
-            registration: true,
-            spare_cores: true,
-        };
+        let caps = Caps { name: "test", frame_bytes: 1 << 20, registration: true, ..Caps::default() };
         let copy = Costs::ethernet().copy.map(|(up_to, _)| (up_to, copy));
         let costs = Costs { latency_ns, copy, ..Costs::ethernet() };
         Facts::new([costs; 2], [&caps; 2], 1, eager_bytes)

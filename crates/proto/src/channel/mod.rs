@@ -218,11 +218,9 @@ impl<V: Verbs> Channel<V> {
             inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
             frame_bytes: settings.staged_bytes,
             at_once_bytes: settings.at_once_bytes(verbs.caps()),
-            remote_access: false,
             remote_access_note: "memory must be registered".into(),
-            looks: 1,
             registration: true,
-            spare_cores: true,
+            ..Caps::default()
         };
         Ok(Channel {
             caps,

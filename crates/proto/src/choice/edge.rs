@@ -104,14 +104,10 @@ mod tests {
     fn facts(registration: bool) -> Facts {
         let caps = Caps {
             name: "test",
-            inline_bytes: 0,
             frame_bytes: 16 << 10,
-            at_once_bytes: 0,
             remote_access: !registration,
-            remote_access_note: String::new(),
-            looks: 1,
             registration,
-            spare_cores: true,
+            ..Caps::default()
         };
         let costs = Costs {
             latency_ns: 2000.0,

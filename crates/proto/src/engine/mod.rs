@@ -68,6 +68,23 @@ pub struct Limits {
     pub cache: CacheLimits,
 }
 
+/// Of a rank that nobody has set anything for: models and tests. A job has those of its settings.
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            eager_bytes: 16 << 10,
+            unexpected_bytes: 64 << 20,
+            unexpected_max_bytes: 4 << 30,
+            adapt: true,
+            rtr: true,
+            remote_access: true,
+            force: None,
+            eager_by: EagerBy::default(),
+            cache: CacheLimits::default(),
+        }
+    }
+}
+
 /// All protocols of one rank over one device.
 pub struct Engine<D: Device> {
     pub(crate) dev: D,

@@ -21,17 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Those of an engine whose choices stay as they are, with much room.
 pub fn limits() -> Limits {
-    Limits {
-        eager_bytes: 4096,
-        unexpected_bytes: 1 << 20,
-        unexpected_max_bytes: 1 << 30,
-        adapt: false,
-        rtr: true,
-        remote_access: true,
-        force: None,
-        eager_by: Default::default(),
-        cache: Default::default(),
-    }
+    Limits { eager_bytes: 4096, unexpected_bytes: 1 << 20, adapt: false, ..Limits::default() }
 }
 
 /// Payload that is read when it is posted.

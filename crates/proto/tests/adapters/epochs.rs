@@ -3,7 +3,8 @@
 
 use crate::adapter::{self, Adapter, Net, Shared};
 use crate::random::Random;
-use fabric::{Distance, Nap, Span};
+use crate::{hostile_net, scarce, span};
+use fabric::{Distance, Nap};
 use proto::channel::{Channel, Settings};
 use proto::epoch::{Ending, Mark, Schedule};
 use proto::{CacheLimits, EagerBy, Engine, Event, Limits};
@@ -37,10 +38,6 @@ impl Drop for OnPanic {
     }
 }
 
-fn span(bytes: &mut [u8]) -> Span {
-    Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() }
-}
-
 /// A Get under way: where it lands, and what is expected there.
 struct Got {
     into: Vec<u8>,
@@ -62,17 +59,13 @@ struct Job {
 impl Job {
     fn new(conditions: Conditions) -> Job {
         let mut random = Random::new(conditions.seed);
-        let net = Net::shared(RANKS);
+        let Conditions { seed, rails, in_order, fails_one_in, .. } = conditions;
+        let net = hostile_net(RANKS, seed, (rails, in_order), fails_one_in);
         {
             let net = &mut *net.get();
-            (net.hostile, net.rails, net.random) = (true, conditions.rails, conditions.seed);
-            net.fails_one_in = conditions.fails_one_in;
-            net.caps.writes_in_order = conditions.in_order;
             net.caps.inline_bytes = random.of(&[0, 64]);
             net.caps.lockable_bytes = conditions.lockable_bytes.unwrap_or(net.caps.lockable_bytes);
         }
-        let settings =
-            Settings { slots: 6, fast_after: 2, buffers: 24, window: 8, staged: 16, ..Settings::default() };
         let limits = Limits {
             eager_bytes: random.of(&[0, 1000, 4096]),
             adapt: random.of(&[true, false]),
@@ -80,7 +73,7 @@ impl Job {
             ..limits()
         };
         let engine = |me| {
-            let channel = Channel::new(Adapter::new(me, &net), settings.clone()).unwrap();
+            let channel = Channel::new(Adapter::new(me, &net), scarce()).unwrap();
             Engine::new(channel, limits.clone())
         };
         let mut engines: Vec<_> = (0..RANKS).map(engine).collect();

@@ -10,17 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 fn limits() -> Limits {
-    Limits {
-        eager_bytes: 16 * 1024,
-        unexpected_bytes: 1 << 20,
-        unexpected_max_bytes: 1 << 30,
-        adapt: true,
-        rtr: true,
-        remote_access: true,
-        force: None,
-        eager_by: Default::default(),
-        cache: Default::default(),
-    }
+    Limits { unexpected_bytes: 1 << 20, ..Limits::default() }
 }
 
 /// Pipelines of many short blocks.

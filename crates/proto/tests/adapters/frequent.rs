@@ -28,17 +28,7 @@ impl Pair {
         let net = Net::shared(2);
         net.get().is_watched = true;
         prepare(&mut net.get());
-        let limits = Limits {
-            eager_bytes: 16 * 1024,
-            unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
-            adapt: true,
-            rtr: true,
-            remote_access: true,
-            force: None,
-            eager_by,
-            cache: Default::default(),
-        };
+        let limits = Limits { unexpected_bytes: 1 << 20, eager_by, ..Limits::default() };
         let settings = Settings { fast_after: 2, ..Settings::default() };
         let channel = |me| {
             let mut adapter = Adapter::new(me, &net);

@@ -2,11 +2,12 @@
 //! received is whole when its operation ends, and memory that was given back is left alone, also where
 //! transfers fail. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
-use crate::adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Shared};
 use crate::random::Random;
-use fabric::{Nap, Span};
+use crate::{hostile_net, scarce, span};
+use fabric::Nap;
 use proto::channel::{Channel, Settings};
-use proto::{CacheLimits, EagerBy, Engine, Failure, Limits, Mode, OpId, Protocol, Tuning, Want};
+use proto::{CacheLimits, Engine, Failure, Limits, Mode, OpId, Protocol, Tuning, Want};
 
 const RANKS: usize = 3;
 const CONTEXT: u64 = 4;
@@ -39,10 +40,6 @@ fn byte(message: usize, at: usize) -> u8 {
     (at * 31 + at / 256 + message * 7) as u8
 }
 
-fn span(bytes: &mut [u8]) -> Span {
-    Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() }
-}
-
 struct Job {
     net: Shared,
     engines: Vec<Engine<Channel<Adapter>>>,
@@ -54,34 +51,21 @@ struct Job {
 impl Job {
     fn new(conditions: Conditions) -> Job {
         let mut random = Random::new(conditions.seed);
-        let net = Net::shared(RANKS);
+        let Conditions { seed, rails, in_order, fails_one_in, .. } = conditions;
+        let net = hostile_net(RANKS, seed, (rails, in_order), fails_one_in);
         {
             let net = &mut *net.get();
-            (net.hostile, net.rails, net.random) = (true, conditions.rails, conditions.seed);
-            net.fails_one_in = conditions.fails_one_in;
-            net.caps.writes_in_order = conditions.in_order;
             net.caps.inline_bytes = random.of(&[0, 64]);
             net.caps.at_once_bytes = random.of(&[0, 1 << 20]);
         }
-        let settings = Settings {
-            slots: 6,
-            fast_after: 2,
-            buffers: 24,
-            window: 8,
-            staged: 16,
-            staged_bytes: random.of(&[100, 16 << 10]),
-            ..Settings::default()
-        };
+        let settings = Settings { staged_bytes: random.of(&[100, 16 << 10]), ..scarce() };
         let limits = Limits {
             eager_bytes: random.of(&[0, 4096]),
             unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
             adapt: random.of(&[true, false]),
-            rtr: true,
-            remote_access: true,
             force: conditions.force,
-            eager_by: EagerBy::Choice,
             cache: CacheLimits { bytes: 0, regions: 1 },
+            ..Limits::default()
         };
         let tuning = Tuning {
             head_bytes: random.of(&[0, 1000]),

@@ -17,14 +17,10 @@ fn pair() -> [Engine<Shm>; 2] {
     };
     let limits = Limits {
         eager_bytes: 256 << 10,
-        unexpected_bytes: 64 << 20,
         unexpected_max_bytes: 64 << 20,
         adapt: false,
-        rtr: true,
         remote_access: false,
-        force: None,
-        eager_by: Default::default(),
-        cache: Default::default(),
+        ..Limits::default()
     };
     let mut devices = Shm::local_job(2, &options).unwrap();
     let second = Engine::new(devices.pop().unwrap(), limits.clone());

@@ -21,17 +21,7 @@ struct Job {
 impl Job {
     fn new(size: usize, unexpected_bytes: usize) -> Job {
         let net = Net::new(size, 64);
-        let limits = Limits {
-            eager_bytes: EAGER,
-            unexpected_bytes,
-            unexpected_max_bytes: 1 << 30,
-            adapt: false,
-            rtr: true,
-            remote_access: true,
-            force: None,
-            eager_by: Default::default(),
-            cache: Default::default(),
-        };
+        let limits = Limits { eager_bytes: EAGER, unexpected_bytes, adapt: false, ..Limits::default() };
         let ranks = (0..size).map(|me| Engine::new(Fake::new(me, &net), limits.clone())).collect();
         Job { net, ranks }
     }

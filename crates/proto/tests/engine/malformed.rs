@@ -28,13 +28,10 @@ impl Pair {
         let limits = Limits {
             eager_bytes: 8,
             unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
             adapt: false,
             rtr: false,
-            remote_access: true,
             force: Some(protocol),
-            eager_by: Default::default(),
-            cache: Default::default(),
+            ..Limits::default()
         };
         let mut engine = Engine::new(Fake::new(1, &net), limits);
         let tuning =

@@ -27,13 +27,9 @@ impl Pair {
         let limits = Limits {
             eager_bytes: EAGER,
             unexpected_bytes: 1 << 20,
-            unexpected_max_bytes: 1 << 30,
-            adapt: true,
-            rtr: true,
-            remote_access: true,
             force,
-            eager_by: Default::default(),
             cache: CacheLimits { bytes: 0, regions: 1 },
+            ..Limits::default()
         };
         let ranks = [0, 1].map(|me| Engine::new(Fake::new(me, &net), limits.clone()));
         Pair { net, ranks, buffer: vec![0; LONG].into_boxed_slice() }

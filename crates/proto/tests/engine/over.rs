@@ -14,13 +14,8 @@ fn engine(me: usize, net: &Rc<RefCell<Net>>) -> Engine<Fake> {
     let limits = Limits {
         eager_bytes: EAGER,
         unexpected_bytes: 0,
-        unexpected_max_bytes: 1 << 30,
-        adapt: true,
-        rtr: true,
-        remote_access: true,
-        force: None,
-        eager_by: Default::default(),
         cache: CacheLimits { bytes: 0, regions: 1 },
+        ..Limits::default()
     };
     Engine::new(Fake::new(me, net), limits)
 }

@@ -14,12 +14,8 @@ fn facts(scale: f64) -> Facts {
         name: "test",
         inline_bytes: 100,
         frame_bytes: 16 << 10,
-        at_once_bytes: 0,
-        remote_access: false,
-        remote_access_note: String::new(),
-        looks: 1,
         registration: true,
-        spare_cores: true,
+        ..Caps::default()
     };
     let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
     facts.keep(true);

@@ -144,12 +144,8 @@ impl Fake {
             name: "fake",
             inline_bytes: 40,
             frame_bytes: net.borrow().frame_bytes,
-            at_once_bytes: 0,
             remote_access: true,
-            remote_access_note: String::new(),
-            looks: 1,
-            registration: false,
-            spare_cores: true,
+            ..Caps::default()
         };
         Fake { me, caps, immediate: Immediate::default(), net: net.clone() }
     }

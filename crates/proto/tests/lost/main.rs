@@ -36,17 +36,7 @@ struct Rank {
 
 impl Rank {
     fn new(me: usize, net: &Rc<RefCell<Net>>, hours: &Rc<Hours>, manner: Option<Manner>) -> Rc<Rank> {
-        let limits = Limits {
-            eager_bytes: EAGER_MAX,
-            unexpected_bytes: 64 << 20,
-            unexpected_max_bytes: 1 << 30,
-            adapt: true,
-            rtr: true,
-            remote_access: true,
-            force: None,
-            eager_by: Default::default(),
-            cache: Default::default(),
-        };
+        let limits = Limits { eager_bytes: EAGER_MAX, ..Limits::default() };
         let mut engine = Engine::new(Fake::new(me, net), limits);
         engine.fix_manner(manner);
         Rc::new(Rank {

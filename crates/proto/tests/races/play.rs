@@ -65,13 +65,9 @@ impl<'a, S: Stage> Play<'a, S> {
         let limits = Limits {
             eager_bytes: EAGER,
             unexpected_bytes: scenario.unexpected_bytes,
-            unexpected_max_bytes: 1 << 30,
-            adapt: true,
-            rtr: true,
-            remote_access: true,
             force: scenario.force,
-            eager_by: Default::default(),
             cache: CacheLimits { bytes: 0, regions: 1 },
+            ..Limits::default()
         };
         let rank = |me| OneRank {
             engine: {
