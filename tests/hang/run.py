@@ -21,6 +21,7 @@ import hosts
 import joined
 import paths
 import reports
+import sessions
 import sites
 import slurm
 import soak
@@ -29,7 +30,7 @@ from lanes import play
 HERE = pathlib.Path(__file__).resolve().parent
 # They run beside each other: most cases wait most of their time. Those of the first use shared memory outside of namespaces, and
 # some look whether any is left behind, so one runs after the other. Of the second any number could; the long ones come first.
-LANES = [((hangs, reports, bad, deaths, joined, disks, containers, sites, slurm, doctor), 1), ((cuts, soak, paths, hosts), 3)]
+LANES = [((hangs, reports, bad, deaths, joined, sessions, disks, containers, sites, slurm, doctor), 1), ((cuts, soak, paths, hosts), 3)]
 
 
 def options():

@@ -2,20 +2,31 @@
 //! processes of the job do together.
 //!
 //! ```text
-//! MPI_Init first         Before ─▶ arrive ─▶ meet ─▶ connected
-//! MPI_Session_init first Before ─▶ arrive ─▶ alone ─┬─▶ meet ─▶ connected
-//!                                                   └ what needs others ([`job`]), MPI_Init, the end of the process
+//! MPI_Init first         Before ─▶ arrive ─▶ meet ─────────────────▶ connected
+//! MPI_Session_init first Before ─▶ arrive ─┬▶ alone ─┬▶ go over ──▶ connected
+//!                                          └▶ meet ──┘
 //! ```
 //!
 //! MPI_Session_init is local (MPI 5.0 section 11.3.1), and so is what a session is asked. A rank that is alone has its number and
-//! the size of its job, so that groups, contexts and names are what they will be, and a device that reaches nobody else. When
-//! it meets the others the engine goes over to another device ([`proto::Engine::go_over`]), and all objects stay.
+//! the size of its job, so that groups, contexts and names are what they will be, and a device that reaches nobody else.
+//!
+//! Launchers have barriers of all processes of a job and no others. So a process that begins with a session meets the others
+//! at once, in a thread of the library beside the program ([`meet_beside`]), and is waited for by nobody, whatever it does
+//! next. What needs others ([`job`]), MPI_Init and the end of the process wait for that thread; then the engine goes over to the
+//! device that it has made ([`proto::Engine::go_over`]), and all objects stay. The thread knows nothing of the rank, and all that
+//! it needs of the environment has been read when the process arrived: a program may change it.
 
-use std::sync::{Mutex, MutexGuard};
+use std::io::{PipeReader, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use fabric::settings::Settings;
 use fabric::{Device as _, Exchange, Pair};
-use launch::pmi::client::Client;
+use launch::pmi::client::{Client, Ender};
+use launch::sys::event;
 use mpi::attr;
 use mpi::coll::{self, Account, Agreed, Forced, Tariff};
 use mpi::error::{Class, Error, Result, fail};
@@ -28,26 +39,52 @@ use shm::{Shm, StoreWay};
 use crate::cx::Cx;
 use crate::device::{Device, Hosts};
 use crate::global::World;
+use crate::report::Waits;
 use crate::win::memory;
 use crate::{dynamic, engine, explain, links, report, tools};
 
 /// Key under which rank 0 publishes what all must know to choose the same algorithms.
 const COLLECTIVES: &str = "tern.coll";
 
-/// The launcher, from where the process arrives to where it parts.
+/// How often who waits for others looks whether `mpiexec` asks something, as who sleeps in MPI does.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The launcher, from where the process arrives to where it parts; not while the process meets the others.
 static LAUNCHER: Mutex<Option<Client>> = Mutex::new(None);
 
-/// What a process that has arrived knows until it meets the others; why it has not met them, if it has tried in vain.
-static ALONE: Mutex<Option<std::result::Result<Arrived, String>>> = Mutex::new(None);
+/// What has the launcher end the job, from where the process arrives to where it parts.
+static ENDER: Mutex<Option<Ender>> = Mutex::new(None);
 
-/// The launcher, if nobody else asks it just now.
-pub fn try_launcher() -> Option<MutexGuard<'static, Option<Client>>> {
-    LAUNCHER.try_lock().ok()
+/// How far this process has come by itself.
+static STANDING: Mutex<Standing> = Mutex::new(Standing::Settled);
+
+/// How far a process has come that has begun with a session.
+enum Standing {
+    /// It has met the others, or has not begun so.
+    Settled,
+    /// It meets them: in a thread of the library, or, where there could be none, when it needs them.
+    Meets(Arc<Arrived>, Option<Meeting>),
+    /// It has met them in vain, and why.
+    Failed(String),
 }
 
-/// The launcher.
+/// The thread that meets the others. It writes when it has done so: that it is about to end can be waited for beside other things.
+struct Meeting {
+    thread: JoinHandle<Made>,
+    met: PipeReader,
+}
+
+/// Parts, or why there are none.
+type Made = std::result::Result<Parts, String>;
+
+/// The launcher, which is not asked while the process meets the others.
 pub fn launcher() -> MutexGuard<'static, Option<Client>> {
     LAUNCHER.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What has the launcher end the job, if nobody else has it do so just now.
+pub fn try_ender() -> Option<MutexGuard<'static, Option<Ender>>> {
+    ENDER.try_lock().ok()
 }
 
 /// What a process knows of its job by itself.
@@ -58,8 +95,10 @@ pub struct Arrived {
     pub me: usize,
     /// Number of ranks.
     pub size: usize,
-    /// The name of the host, if all ranks are known to be on one.
-    host: Option<String>,
+    /// Whether all ranks are known to be on one host.
+    is_one: bool,
+    /// The file that knows links between hosts.
+    links: Option<PathBuf>,
     options: shm::Options,
 }
 
@@ -102,9 +141,10 @@ pub fn arrive() -> std::result::Result<Arrived, String> {
         engine: settings.text("TERN_PROGRESS") == "engine",
     });
     let is_one = client.as_ref().is_none_or(|client| Hosts::are_one(size, &settings, client));
-    let host = is_one.then(crate::env::host_name).and_then(|name| name.ok());
+    let links = launch::links::path(&settings);
+    *ENDER.lock().unwrap_or_else(|e| e.into_inner()) = client.as_ref().map(Client::ender);
     *launcher() = client;
-    Ok(Arrived { settings, me, size, host, options })
+    Ok(Arrived { settings, me, size, is_one, links, options })
 }
 
 impl Arrived {
@@ -120,18 +160,18 @@ impl Arrived {
     }
 
     /// A rank that reaches nobody but itself. Local.
-    pub fn alone(&self) -> std::result::Result<Parts, String> {
+    pub fn alone(&self) -> Made {
         // It sleeps and spins as one of many on this host would; what it sends to itself needs no kernel.
         let cores = self.options.cores / self.size;
         let options = shm::Options { single_copy: false, cores, ..self.options.clone() };
         let near = Shm::join(0, 1, "", &options, &mut Alone)?;
         let tariff = Tariff::of_job(&self.settings, self.options.cores);
-        let hosts = self.host.iter().cloned().collect();
+        let hosts = self.is_one.then(crate::env::host_name).and_then(|name| name.ok()).into_iter().collect();
         Ok(Parts { device: Pair::alone(near, self.me, self.size), tariff, hosts })
     }
 
     /// Finds the other ranks. Collective.
-    pub fn meet(&self) -> std::result::Result<Parts, String> {
+    pub fn meet(&self) -> Made {
         // While this waits for others nobody else has to wait for it.
         let mut client = launcher().take();
         let met = self.meet_by(&mut client);
@@ -139,18 +179,18 @@ impl Arrived {
         met
     }
 
-    fn meet_by(&self, client: &mut Option<Client>) -> std::result::Result<Parts, String> {
+    fn meet_by(&self, client: &mut Option<Client>) -> Made {
         let Arrived { settings, me, size, .. } = self;
         let mut options = self.options.clone();
         let mut hosts = match client {
-            Some(client) => Hosts::find(*me, *size, settings, client)?,
-            None => Hosts::one(0, 1),
+            Some(client) if !self.is_one => Hosts::find(*me, *size, settings, client)?,
+            _ => Hosts::one(*me, *size),
         };
         options.cores = hosts.cores(options.cores);
         let tariff = Tariff::of_job(settings, options.cores).crowded(hosts.cores_of_all());
         let mut agreed = Agreed { tariff, measured: Vec::new() };
         if let (Some(client), 0) = (&mut *client, *me) {
-            agreed = links::agree(agreed.tariff, settings, &hosts);
+            agreed = links::agree(agreed.tariff, settings, self.links.as_deref(), &hosts);
             client.put(COLLECTIVES, coll::agreement(settings, &agreed).as_bytes())?;
         }
         let names = hosts.names();
@@ -207,38 +247,65 @@ impl Arrived {
     }
 }
 
-/// The rank has been made of a process that has met nobody.
-pub fn stay_alone(arrived: Arrived) {
-    *alone() = Some(Ok(arrived));
+/// The rank has been made of a process that has met nobody: it meets the others beside the program, so that they need not wait
+/// until the program comes to something that needs them.
+pub fn meet_beside(arrived: Arrived) {
+    let arrived = Arc::new(arrived);
+    let meeting = Meeting::begin(arrived.clone());
+    *standing() = Standing::Meets(arrived, meeting.ok());
 }
 
-/// Meets the others, unless that has been done: to be called before anything that needs them. Collective: it returns when all
-/// processes of the job have come here, to MPI_Init, or to their end. No guard may be alive.
+/// Meets the others, unless that has been done: to be called before anything that needs them. It returns when all processes of
+/// the job have opened a session or called MPI_Init, wherever they are by then. No guard may be alive.
 pub fn job(cx: &Cx) -> Result {
-    let mut alone = alone();
-    let outcome = match &*alone {
-        None => return Ok(()),
-        Some(Ok(arrived)) => arrived.meet().and_then(|parts| arrived.go_over(cx, parts)),
-        Some(Err(why)) => Err(why.clone()),
+    let mut standing = standing();
+    let outcome = match std::mem::replace(&mut *standing, Standing::Settled) {
+        Standing::Settled => return Ok(()),
+        Standing::Meets(arrived, meeting) => {
+            let made = meeting.map_or_else(|| arrived.meet(), |meeting| meeting.end(cx));
+            made.and_then(|parts| arrived.go_over(cx, parts))
+        }
+        Standing::Failed(why) => Err(why),
     };
-    match outcome {
-        Ok(()) => {
-            *alone = None;
-            Ok(())
+    outcome.or_else(|why| {
+        *standing = Standing::Failed(why.clone());
+        fail(Class::OTHER, why)
+    })
+}
+
+impl Meeting {
+    fn begin(arrived: Arc<Arrived>) -> std::io::Result<Meeting> {
+        let (met, mut tell) = std::io::pipe()?;
+        let meet = move || {
+            let made = arrived.meet();
+            // Where nobody can be told any more the process is about to end.
+            let _ = tell.write_all(&[1]);
+            made
+        };
+        let thread = std::thread::Builder::new().name("tern-meet".into());
+        Ok(Meeting { thread: engine::without_signals(|| thread.spawn(meet))?, met })
+    }
+
+    /// Waits for the thread to end, and answers `mpiexec` meanwhile.
+    fn end(self, cx: &Cx) -> Made {
+        let begun = Instant::now();
+        while let Ok(false) = event::wait_one(self.met.as_fd(), event::READ, Some(LOOK)) {
+            if let Some(question) = launch::control::asked() {
+                report::answer(cx, question, &Waits::Job(begun.elapsed()));
+            }
         }
-        Err(why) => {
-            *alone = Some(Err(why.clone()));
-            fail(Class::OTHER, why)
-        }
+        self.thread.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug))
     }
 }
 
-fn alone() -> MutexGuard<'static, Option<std::result::Result<Arrived, String>>> {
-    ALONE.lock().unwrap_or_else(|e| e.into_inner())
+fn standing() -> MutexGuard<'static, Standing> {
+    STANDING.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Tells the launcher that this process is about to end as it should.
 pub fn part() -> Result {
+    // It holds the connection.
+    *ENDER.lock().unwrap_or_else(|e| e.into_inner()) = None;
     let client = launcher().take();
     client.map_or(Ok(()), |client| client.finalize().map_err(|text| Error::new(Class::OTHER, text)))
 }

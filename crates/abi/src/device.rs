@@ -12,7 +12,6 @@ use ibv::{Ibv, Opened, Traffic};
 use launch::address;
 use launch::crowd::{Crowd, Seat};
 use launch::pmi::client::Client;
-use launch::report::HOST_ADDRESS;
 use proto::channel::{self, Channel};
 use proto::reliable::{self, Reliable, Use};
 use rnic::{Card, Integrity, Listening, Rnic, Secret};
@@ -332,19 +331,16 @@ impl Hosts {
     pub fn are_one(n: usize, settings: &Settings, client: &Client) -> bool {
         let wanted = settings.text("TERN_DEVICES");
         // Tern's own launcher, which names the address of each of several hosts, knows.
-        let knows_one = client.is_tern() && std::env::var_os(HOST_ADDRESS).is_none();
+        let knows_one = address::told().is_none() && client.is_tern();
         n == 1 || wanted == "shm" || wanted == "auto" && knows_one
     }
 
-    /// Finds out which ranks share this host. Collective.
+    /// Finds out which ranks share this host, where that is not known. Collective.
     ///
     /// Names say nothing of that: hosts have several, and containers of one host share no memory. Those ranks are on
     /// one host that look into one directory of one running kernel.
     pub fn find(me: usize, n: usize, settings: &Settings, client: &mut Client) -> Result<Hosts, String> {
         let wanted = settings.text("TERN_DEVICES");
-        if Hosts::are_one(n, settings, client) {
-            return Ok(Hosts::one(me, n));
-        }
         // Where nobody is to share memory each rank is a host of its own.
         let mut found = None;
         let (hosts, seats): (Arc<[u32]>, _) = match wanted {

@@ -5,7 +5,7 @@
 //! known is measured in MPI_Finalize, behind the last barrier, between rank 0 and the first rank of the other host, by
 //! messages of the engine to and fro. After some jobs ([`JOBS`]) a link is known, and later jobs choose by the same figures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -53,14 +53,14 @@ const ANSWER: u64 = 1 << 63;
 const TAG: i32 = 1;
 
 /// What all go by, as rank 0 sees it.
-pub fn agree(tariff: Tariff, settings: &Settings, hosts: &Hosts) -> Agreed {
+pub fn agree(tariff: Tariff, settings: &Settings, file: Option<&Path>, hosts: &Hosts) -> Agreed {
     let may_learn = settings.flag("TERN_ADAPT") && settings.text("TERN_PROTOCOL") == "auto";
-    let file = links::path(settings).filter(|_| may_learn);
-    let places = file.as_ref().map_or(Vec::new(), |_| hosts.places(settings));
+    let file = file.filter(|_| may_learn);
+    let places = file.map_or(Vec::new(), |_| hosts.places(settings));
     let (Some(file), Some(((_, own), others))) = (file, places.split_first()) else {
         return Agreed { tariff, measured: Vec::new() };
     };
-    let kept = links::read(&file);
+    let kept = links::read(file);
     let how = match settings.text("TERN_INTEGRITY") {
         "auto" => settings.text("TERN_TRANSPORT").to_owned(),
         checked => format!("{}+{checked}", settings.text("TERN_TRANSPORT")),
@@ -72,7 +72,7 @@ pub fn agree(tariff: Tariff, settings: &Settings, hosts: &Hosts) -> Agreed {
     let open: Vec<_> = between.iter().filter(is_open).take(MOST).cloned().collect();
     let measured = open.iter().map(|(rank, _)| *rank).collect();
     let all = between.iter().filter_map(|(_, words)| known(words)).reduce(Link::slower);
-    set(Part::Measure(file, open));
+    set(Part::Measure(file.into(), open));
     Agreed { tariff: all.map_or(tariff, |link| tariff.on(&link, settings)), measured }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use launch::control::Control;
 use launch::report::{OpType, Pending};
@@ -66,6 +67,8 @@ pub fn fatal(code: i32, text: &str) -> bool {
 pub enum Waits<'a> {
     /// Nothing: a test, which returns.
     Nothing,
+    /// That all processes of the job have come to MPI: for so long already.
+    Job(Duration),
     /// The operation of a blocking call.
     Body(&'a Body),
     /// Requests, by their handles; null ones are among them.
@@ -146,10 +149,11 @@ impl<'a> Listing<'a> {
         let mut waited = BTreeSet::new();
         match waits {
             Waits::Nothing => {}
+            Waits::Job(waited) => self.call(self.now_ns.saturating_sub(waited.as_nanos() as u64)),
             Waits::Body(body) => self.body(body, Some(&self.cx.name())),
             Waits::Requests(handles) => {
                 waited.extend(handles.iter().map(|slot| Handle(slot.get(Object::Request) as u32)));
-                self.call();
+                self.call(self.world.engine.asleep_since_ns().unwrap_or(self.now_ns));
             }
             Waits::Message { source, tag, comm } => self.message(*source, *tag, *comm),
             Waits::Collective(comm, schedule, flight) => {
@@ -262,9 +266,8 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The call that waits for several requests, which are listed beside it.
-    fn call(&mut self) {
-        let since_ns = self.world.engine.asleep_since_ns().unwrap_or(self.now_ns);
+    /// The call that waits, where what it waits for is listed beside it or is no operation.
+    fn call(&mut self, since_ns: u64) {
         let call = self.blank(self.cx.name(), OpType::Wait, 0, since_ns);
         self.blocking.push(Pending { communicator: String::new(), members: None, ..call });
     }

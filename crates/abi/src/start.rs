@@ -29,7 +29,7 @@ pub fn with_launcher<T>(ask: impl FnOnce(&mut Client) -> T) -> std::result::Resu
 
 /// Whether a launcher has started this process, and may end it.
 pub fn is_launched() -> bool {
-    connect::try_launcher().is_none_or(|launcher| launcher.is_some())
+    connect::try_ender().is_none_or(|ender| ender.is_some())
 }
 
 /// `MPI_Init`.
@@ -100,8 +100,8 @@ fn rest_if_unused(cx: &Cx) {
     }
 }
 
-/// The process ends: its ranks part as they do in MPI_Finalize, if it has closed what it had opened. One that has met nobody does so
-/// now, for others may need to.
+/// The process ends: its ranks part as they do in MPI_Finalize, if it has closed what it had opened. One that has been alone goes
+/// to the others for that.
 extern "C" fn at_exit() {
     if global::phase() == Phase::Idle {
         let row = table::all().find(|row| row.name == "MPI_Session_finalize").expect("it is in the table");
@@ -148,7 +148,7 @@ fn rise(cx: &Cx, wanted: i32, least: i32, needs: Needs) -> Result<i32> {
     cx.anytime().tools.started(arrived.settings.clone());
     engine::watch_forks();
     if !meets {
-        connect::stay_alone(arrived);
+        connect::meet_beside(arrived);
     }
     global::start(least, world);
     Ok(wanted)
@@ -246,13 +246,13 @@ const ABORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200
 fn end_job(code: i32, text: &str) -> bool {
     let printed = report::fatal(code, text);
     if !printed
-        && let Some(mut launcher) = connect::try_launcher()
-        && let Some(client) = launcher.as_mut()
+        && let Some(ender) = connect::try_ender()
+        && let Some(ender) = ender.as_ref()
     {
         raise::print(text);
         // Hydra ends everything at once, and what its proxies have not read by then is lost.
         launch::sys::wait_until_read(libc::STDERR_FILENO, ABORT_PATIENCE);
-        let _ = client.abort(code);
+        let _ = ender.end(code);
         return true;
     }
     printed

@@ -5,6 +5,7 @@ use crate::sys::net::{self, Interface};
 use fabric::settings::Settings;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 
 /// A name that ranks have in common that run on one kernel.
 pub fn machine() -> Result<String, String> {
@@ -31,9 +32,7 @@ pub fn outer(settings: &Settings) -> Result<IpAddr, String> {
     if !wanted.is_empty() {
         return named(&all, wanted);
     }
-    if let Ok(hint) = std::env::var(HOST_ADDRESS)
-        && let Ok(at) = hint.parse()
-    {
+    if let Some(at) = told() {
         return Ok(at);
     }
     if settings.text("TERN_DEVICES") == "rnic" {
@@ -41,6 +40,13 @@ pub fn outer(settings: &Settings) -> Result<IpAddr, String> {
     }
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     Ok(outward(&all, &leading(&read("/proc/net/route"), &read("/proc/net/ipv6_route"))))
+}
+
+/// The address of this host, where the launcher tells it because there are several. It is read once, at the start, for a program
+/// may change its environment while a thread of the library asks for this.
+pub fn told() -> Option<IpAddr> {
+    static TOLD: OnceLock<Option<IpAddr>> = OnceLock::new();
+    *TOLD.get_or_init(|| std::env::var(HOST_ADDRESS).ok()?.parse().ok())
 }
 
 /// The address that a name, an address or a subnet means.

@@ -57,7 +57,7 @@ fn role_abort() {
     let mut client = client();
     client.barrier().unwrap();
     if client.rank() == 1 {
-        client.abort(42).unwrap();
+        client.ender().end(42).unwrap();
     }
     let _ = client.barrier();
     std::process::exit(1);

@@ -54,12 +54,12 @@ Where the standard leaves it open, or programs rely on more than it says:
 
 Where Tern departs from the standard:
 
-- Sessions are local, as section 11.3 has them, and so is everything that is done in `mpi://SELF`. But the first call of a
-  process that needs others, unless that is `MPI_Init`, waits for all processes of the job, where the standard has it
-  wait for those of its groups: `MPI_Comm_create_from_group` of a group with others, `MPI_Intercomm_create_from_groups`,
-  `MPI_Open_port` and what meets processes of other jobs. It returns when each process of the job is in such a call,
-  in `MPI_Init`, or, having closed its sessions, at its end. One that never calls MPI keeps the others waiting until it
-  ends; then `mpiexec` ends the job and says so.
+- Sessions are local, as section 11.3 has them, and so is everything that is done in `mpi://SELF`. A process that opens one
+  gets to the others of its job by itself, whatever it does next. But what needs others for the first time
+  (`MPI_Comm_create_from_group` of a group with others, `MPI_Intercomm_create_from_groups`, `MPI_Open_port` and what meets
+  processes of other jobs) waits until each process of the job has opened a session or called `MPI_Init`, where the
+  standard has it wait for those of its groups. One that never does either keeps the others waiting until it ends; then
+  `mpiexec` ends the job and says so.
 ";
 
 /// The text of `docs/conformance.md`.

@@ -1,4 +1,5 @@
 //! The bytes between a rank and its launcher: a descriptor that was inherited, or a connection.
+use super::client::Ender;
 use super::line::LINE_MAX;
 use crate::look;
 use crate::sys::{self, event};
@@ -7,6 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a launcher may take for an answer that does not depend on other ranks. It is far above
@@ -20,13 +22,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See the [module](self).
 pub(super) struct Channel {
-    server: File,
+    server: Arc<File>,
     lines: Lines,
 }
 
 impl Channel {
     pub(super) fn over(server: OwnedFd) -> Channel {
-        Channel { server: server.into(), lines: Lines::default() }
+        Channel { server: Arc::new(server.into()), lines: Lines::default() }
     }
 
     /// The descriptor that `PMI_FD` names.
@@ -49,21 +51,14 @@ impl Channel {
 
     /// Sends all of it; the command is what errors name.
     pub(super) fn send(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match sys::send(self.server.as_fd(), rest) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    match event::wait_one(self.server.as_fd(), event::WRITE, Some(ANSWER_TIMEOUT)) {
-                        Ok(true) => {}
-                        _ => return Err(lost(command, "it does not read")),
-                    }
-                }
-                Err(error) => return Err(lost(command, &error.to_string())),
-            }
-        }
-        Ok(())
+        send(&self.server, command, bytes)
+    }
+
+    /// What ends the job by a message that has no answer. It may come between any two of the client's, each of which is
+    /// sent as one.
+    pub(super) fn ender(&self, message: impl Fn(i32) -> String + Send + Sync + 'static) -> Ender {
+        let server = self.server.clone();
+        Ender::by(move |code| send(&server, "abort", message(code).as_bytes()))
     }
 
     /// The next line, without its end.
@@ -110,7 +105,7 @@ impl Channel {
                 Err(error) => return Err(lost(command, &error.to_string())),
             }
         }
-        match self.server.read(&mut buffer) {
+        match (&*self.server).read(&mut buffer) {
             Ok(0) => return Err(lost(command, "it closed the connection")),
             Ok(count) => self.lines.push(&buffer[..count]),
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
@@ -118,6 +113,24 @@ impl Channel {
         }
         Ok(())
     }
+}
+
+fn send(server: &File, command: &str, bytes: &[u8]) -> Result<(), String> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match sys::send(server.as_fd(), rest) {
+            Ok(sent) => rest = &rest[sent..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                match event::wait_one(server.as_fd(), event::WRITE, Some(ANSWER_TIMEOUT)) {
+                    Ok(true) => {}
+                    _ => return Err(lost(command, "it does not read")),
+                }
+            }
+            Err(error) => return Err(lost(command, &error.to_string())),
+        }
+    }
+    Ok(())
 }
 
 /// How long an answer may take: all, and what is left of it.

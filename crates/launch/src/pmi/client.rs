@@ -26,8 +26,8 @@ pub(super) trait Space: Send {
     fn barrier(&mut self) -> Result<(), String>;
     /// Tells the launcher that this rank is about to end as it should.
     fn finalize(&mut self) -> Result<(), String>;
-    /// Has the launcher end the whole job; the caller exits after this.
-    fn abort(&mut self, code: i32) -> Result<(), String>;
+    /// What has the launcher end the whole job.
+    fn ender(&self) -> Ender;
     /// Has the launcher start programs as another job, whose processes find a value under a key.
     fn spawn(&mut self, _: Vec<Program>, _key: &str, _value: &[u8]) -> Result<(), String> {
         let launcher = launcher_by(|name| std::env::var_os(name).is_some());
@@ -133,9 +133,23 @@ impl Client {
         self.0.finalize()
     }
 
-    /// Has the launcher end the whole job; the caller exits after this.
-    pub fn abort(&mut self, code: i32) -> Result<(), String> {
-        self.0.abort(code)
+    /// What has the launcher end the whole job. It holds the connection too: it is to go when the client goes.
+    pub fn ender(&self) -> Ender {
+        self.0.ender()
+    }
+}
+
+/// Has the launcher end the whole job, from any thread and at any time: also while the client waits for others in a barrier.
+pub struct Ender(Box<dyn Fn(i32) -> Result<(), String> + Send + Sync>);
+
+impl Ender {
+    pub(super) fn by(end: impl Fn(i32) -> Result<(), String> + Send + Sync + 'static) -> Ender {
+        Ender(Box::new(end))
+    }
+
+    /// Ends the job with this code; the caller exits after this.
+    pub fn end(&self, code: i32) -> Result<(), String> {
+        (self.0)(code)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The client side of PMI-1.
 use super::channel::{ANSWER_TIMEOUT, Channel, corrupt};
-use super::client::Space;
+use super::client::{Ender, Space};
 use super::line::{self, Command};
 use super::spawn::{Program, Request};
 use super::two::Two;
@@ -97,8 +97,8 @@ impl Space for One {
         }
     }
 
-    fn abort(&mut self, code: i32) -> Result<(), String> {
-        self.send("abort", &format!(" exitcode={code}"))
+    fn ender(&self) -> Ender {
+        self.channel.ender(|code| message("abort", &format!(" exitcode={code}")))
     }
 }
 
@@ -185,7 +185,7 @@ impl One {
     }
 
     fn send(&mut self, command: &str, fields: &str) -> Result<(), String> {
-        self.channel.send(command, format!("cmd={command}{fields}\n").as_bytes())
+        self.channel.send(command, message(command, fields).as_bytes())
     }
 
     /// Reads one line and takes nothing for granted in it; with it the line for people.
@@ -224,6 +224,10 @@ impl One {
     }
 }
 
+fn message(command: &str, fields: &str) -> String {
+    format!("cmd={command}{fields}\n")
+}
+
 /// What became of a version that was offered.
 enum Offered {
     Taken,
@@ -235,7 +239,7 @@ enum Offered {
 mod tests {
     use super::super::line::LINE_MAX;
     use super::*;
-    use std::io::Write;
+    use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
 
     /// A client whose server says `script` whatever it is asked, and then closes.
@@ -264,6 +268,20 @@ mod tests {
         client.barrier().unwrap();
         assert_eq!(client.get("key").unwrap(), b"a b");
         client.finalize().unwrap();
+    }
+
+    #[test]
+    fn the_job_can_be_ended_while_others_are_waited_for() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut client = One::over(Channel::over(ours.into()), 0, 2);
+        let ender = client.ender();
+        let waits = std::thread::spawn(move || client.barrier());
+        let mut lines = BufReader::new(theirs.try_clone().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "cmd=barrier_in");
+        ender.end(7).unwrap();
+        assert_eq!(lines.next().unwrap(), "cmd=abort exitcode=7");
+        theirs.write_all(b"cmd=barrier_out\n").unwrap();
+        waits.join().unwrap().unwrap();
     }
 
     #[test]

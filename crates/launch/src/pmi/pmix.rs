@@ -3,7 +3,7 @@
 //! A key of PMIx belongs to the process that has put it, and asking for one that nobody has put can take for ever. So
 //! whatever a rank puts between two fences goes under one key that every rank has, and each is asked for when a
 //! value is looked for.
-use super::client::Space;
+use super::client::{Ender, Space};
 use crate::sys::pmix::{Library, WHOLE_JOB};
 use crate::text::{escape, unescape};
 use std::collections::HashMap;
@@ -120,8 +120,9 @@ impl Space for Pmix {
         self.library.finalize()
     }
 
-    fn abort(&mut self, code: i32) -> Result<(), String> {
-        self.library.abort(code)
+    fn ender(&self) -> Ender {
+        let library = self.library.clone();
+        Ender::by(move |code| library.abort(code))
     }
 }
 

@@ -3,7 +3,7 @@
 //! A message is its length in six characters, and fields `key=value;` of which the first is `cmd`; a semicolon in a value
 //! is doubled.
 use super::channel::{ANSWER_TIMEOUT, Channel, corrupt};
-use super::client::Space;
+use super::client::{Ender, Space};
 use super::line::LINE_MAX;
 use super::value::{self, Maxes};
 use crate::text::quoted;
@@ -67,11 +67,7 @@ impl Two {
     }
 
     fn send(&mut self, command: &str, fields: &[(&str, &str)]) -> Result<(), String> {
-        let mut body = format!("cmd={command};");
-        for (key, value) in fields {
-            body += &format!("{key}={};", value.replace(';', ";;"));
-        }
-        self.channel.send(command, format!("{:6}{body}", body.len()).as_bytes())
+        self.channel.send(command, message(command, fields).as_bytes())
     }
 
     fn read(&mut self, command: &str, timeout: Option<Duration>) -> Result<Answer, String> {
@@ -191,10 +187,19 @@ impl Space for Two {
         self.ask("finalize", &[]).map(drop)
     }
 
-    fn abort(&mut self, code: i32) -> Result<(), String> {
-        let code = code.to_string();
-        self.send("abort", &[("isworld", "TRUE"), ("msg", "MPI_Abort"), ("exitcode", &code)])
+    fn ender(&self) -> Ender {
+        self.channel.ender(|code| {
+            message("abort", &[("isworld", "TRUE"), ("msg", "MPI_Abort"), ("exitcode", &code.to_string())])
+        })
     }
+}
+
+fn message(command: &str, fields: &[(&str, &str)]) -> String {
+    let mut body = format!("cmd={command};");
+    for (key, value) in fields {
+        body += &format!("{key}={};", value.replace(';', ";;"));
+    }
+    format!("{:6}{body}", body.len())
 }
 
 #[cfg(test)]

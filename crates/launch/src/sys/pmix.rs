@@ -65,6 +65,7 @@ type Abort = unsafe extern "C" fn(c_int, *const c_char, *mut Proc, usize) -> c_i
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
 /// The calls that are used.
+#[derive(Clone, Copy)]
 struct Calls {
     init: Init,
     finalize: Finalize,
@@ -76,7 +77,9 @@ struct Calls {
     error: ErrorString,
 }
 
-/// A connection to the PMIx server, from init to finalize.
+/// A connection to the PMIx server, from init to finalize. The process has one; all its threads may use it at once, which
+/// the library sees to itself.
+#[derive(Clone)]
 pub struct Library {
     calls: Calls,
     me: Proc,

@@ -100,3 +100,24 @@ fn one_changed_byte_never_crashes() {
         }
     }
 }
+
+#[test]
+fn the_job_can_be_ended_while_others_are_waited_for() {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let mut client =
+        Two { channel: Channel::over(ours.into()), rank: 0, size: 2, appnum: 0, job: "7.0".into() };
+    let ender = client.ender();
+    let waits = std::thread::spawn(move || client.barrier());
+    let mut heard = |expected: &str| {
+        let mut length = [0; LENGTH_BYTES];
+        theirs.read_exact(&mut length).unwrap();
+        let mut body = vec![0; std::str::from_utf8(&length).unwrap().trim().parse().unwrap()];
+        theirs.read_exact(&mut body).unwrap();
+        assert_eq!(String::from_utf8(body).unwrap(), expected);
+    };
+    heard("cmd=kvs-fence;");
+    ender.end(7).unwrap();
+    heard("cmd=abort;isworld=TRUE;msg=MPI_Abort;exitcode=7;");
+    theirs.write_all(b"28    cmd=kvs-fence-response;rc=0;").unwrap();
+    waits.join().unwrap().unwrap();
+}
