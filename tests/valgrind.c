@@ -4,6 +4,7 @@
  *
  *     threads   two threads of each rank exchange at once
  *     away      the application computes while its messages are under way, so that the library's thread works
+ *     session   a session comes first, so that a thread of the library meets the other rank
  *     handed    threads of a rank hand memory to each other, in order by nothing but messages
  *     race      something is wrong: two threads write a variable, which tools must find in spite of MPI */
 #include "c/tern_test.h"
@@ -81,6 +82,9 @@ int main(int argc, char **argv) {
     int provided, threads = strcmp(how, "threads") == 0, handed = strcmp(how, "handed") == 0,
                   wrong = strcmp(how, "race") == 0, several = threads || handed || wrong;
     void *(*does)(void *) = handed ? hand_over : wrong ? race : all;
+    MPI_Session session = MPI_SESSION_NULL;
+    if (strcmp(how, "session") == 0)
+        OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
     OK(MPI_Init_thread(&argc, &argv, several ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided));
     t_started();
     CHECK_EQ(t_size, 2);
@@ -97,5 +101,7 @@ int main(int argc, char **argv) {
         CHECK_EQ(seen[t], 2L * (8 + 1000 + 20000 + 100000 + (1 << 20) + LONGEST));
     for (int t = 0; t < 2; t++)
         OK(MPI_Comm_free(&comms[t]));
+    if (session != MPI_SESSION_NULL)
+        OK(MPI_Session_finalize(&session));
     return t_end();
 }

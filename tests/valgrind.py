@@ -26,7 +26,7 @@ CASES = [
     ("memcheck, copied twice", MEMCHECK, [], {"TERN_SINGLE_COPY": "0"}, False),
     *((f"{name}, {how or 'one thread'}", tool, [how] if how else [], {}, how == "race")
       for name, tool in (("helgrind", HELGRIND), ("ThreadSanitizer", TSAN))
-      for how in ("", "away", "threads", "handed", "race")),
+      for how in ("", "away", "session", "threads", "handed", "race")),
     ("ThreadSanitizer, copied twice", TSAN, ["away"], {"TERN_SINGLE_COPY": "0"}, False),
 ]
 LIMIT_S = 300
