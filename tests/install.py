@@ -53,7 +53,9 @@ EXPECTED = ["bin/mpicc", "bin/mpicxx", "bin/mpic++", "bin/mpifort", "bin/mpif90"
             "lib/pkgconfig/mpi.pc", "lib/pkgconfig/mpi-c.pc", "lib/pkgconfig/mpi-cxx.pc", "share/man/man1/mpiexec.1",
             "share/man/man1/mpicc.1", "share/man/man1/mpifort.1", "include/mpif.h", "lib/libmpi_tern_fortran.so",
             "lib/tern/mpich/libmpi.so.12", "lib/tern/mpich/libmpich.so.12",
-            "lib/tern/mpich/libmpifort.so.12", "lib/tern/mpich/libmpichfort.so.12", "lib/tern/verbs/libibverbs.so.1",
+            "lib/tern/mpich/libmpifort.so.12", "lib/tern/mpich/libmpichfort.so.12", "lib/tern/openmpi/libmpi.so.40",
+            "lib/tern/openmpi/libmpi_mpifh.so.40", "lib/tern/openmpi/libmpi_usempi_ignore_tkr.so.40",
+            "lib/tern/verbs/libibverbs.so.1",
             "share/tern/fortran/mpi.f90", "share/tern/fortran/mpi_f08.f90", "share/man/man7/tern.7", "share/tern/bench/bench.h"]
 
 

@@ -29,21 +29,32 @@ AC_CHECK_FUNCS([MPI_Send MPI_Cart_create MPI_File_open])
 AC_CONFIG_FILES([flags])
 AC_OUTPUT
 """
-# What a program for MPICH's ABI is made of, without its header: Debian's name of the library, as well as that of MPICH.
-MPICH_PROGRAM = """#include <stdio.h>
-int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Allreduce(const void *, void *, int, int, int, int);
-int MPI_Comm_rank(int, int *);
+# What a program for another ABI is made of, without its header.
+OTHER_PROGRAM = """#include <stdio.h>
+typedef %(handle)s handle;
+int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Allreduce(const void *, void *, int, handle, handle, handle);
+int MPI_Comm_rank(handle, int *);
+%(objects)s
 int main(void) {
-    int rank, sum, world = 0x44000000, integer = 0x4c000405, add = 0x58000003;
+    int rank, sum;
     MPI_Init(0, 0);
-    MPI_Comm_rank(world, &rank);
-    MPI_Allreduce(&rank, &sum, 1, integer, add, world);
-    printf("rank %d of sum %d\\n", rank, sum);
+    MPI_Comm_rank(%(world)s, &rank);
+    MPI_Allreduce(&rank, &sum, 1, %(integer)s, %(add)s, %(world)s);
+    printf("rank %%d of sum %%d\\n", rank, sum);
     return MPI_Finalize();
 }
 """
-# What it is linked with instead of MPICH: its names and nothing behind them.
-MPICH_NAMES = "".join(f"int {name}(void) {{ return 1; }}\n" for name in ("MPI_Init", "MPI_Finalize", "MPI_Allreduce", "MPI_Comm_rank"))
+# What it is linked with instead of that library: its names and nothing behind them.
+OTHER_NAMES = "".join(f"int {name}(void) {{ return 1; }}\n" for name in ("MPI_Init", "MPI_Finalize", "MPI_Allreduce", "MPI_Comm_rank"))
+# Open MPI's handles are addresses of objects: the program has copies of them, of this size.
+OBJECTS = "ompi_mpi_comm_world[512], ompi_mpi_int[512], ompi_mpi_op_sum[512];"
+# By ABI: values, version of the library, and by what names programs ask for it: Debian's as well as that of MPICH.
+OTHERS = {
+    "mpich": ({"handle": "int", "objects": "", "world": "0x44000000", "integer": "0x4c000405", "add": "0x58000003"}, 12,
+              (["libmpi"], ["libmpich"], ["libmpi", "libmpich"], ["libmpich", "libmpi"], ["libmpichfort", "libmpich"])),
+    "openmpi": ({"handle": "void *", "objects": f"extern char {OBJECTS}", "world": "ompi_mpi_comm_world", "integer": "ompi_mpi_int",
+                 "add": "ompi_mpi_op_sum"}, 40, (["libmpi"],)),
+}
 
 
 class Bench:
@@ -56,7 +67,6 @@ class Bench:
         self.environment = {name: value for name, value in os.environ.items() if name not in hidden}
         (scratch / "program.c").write_text(PROGRAM)
         (scratch / "program.f90").write_text(FORTRAN_PROGRAM)
-        (scratch / "mpich.c").write_text(MPICH_PROGRAM)
         self.venv = scratch / "venv"
 
     def run(self, *command, cwd=None, first=None, timeout=600, **environment):
@@ -92,16 +102,19 @@ class Bench:
             if said != ["rank 0 of sum 1", "rank 1 of sum 1"]:
                 raise Failure(f"{launcher} -n 2 {binary} says {said}")
 
-    def try_mpich(self, prefix):
-        """Programs that were linked with libraries of MPICH, by each name and by two at once, find Tern's."""
-        (self.scratch / "names.c").write_text(MPICH_NAMES)
-        for name in ("libmpi", "libmpich", "libmpichfort"):
-            self.run("cc", "-shared", "names.c", "-o", f"{name}.so.12", f"-Wl,-soname,{name}.so.12")
-        for names in (["libmpi"], ["libmpich"], ["libmpi", "libmpich"], ["libmpich", "libmpi"], ["libmpichfort", "libmpich"]):
-            self.run("cc", "mpich.c", "-o", "mpich", "-Wl,--no-as-needed", *(f"./{name}.so.12" for name in names))
-            said = sorted(self.run("mpiexec", "--abi", "mpich", "-n", 2, self.scratch / "mpich", first=prefix / "bin").splitlines())
-            if said != ["rank 0 of sum 1", "rank 1 of sum 1"]:
-                raise Failure(f"mpiexec --abi mpich with {names} says {said}")
+    def try_others(self, prefix):
+        """Programs that were linked with libraries of other ABIs, by each name and by two at once, find Tern's."""
+        (self.scratch / "names.c").write_text(f"char {OBJECTS}\n{OTHER_NAMES}")
+        for abi, (values, version, found) in OTHERS.items():
+            (self.scratch / "other.c").write_text(OTHER_PROGRAM % values)
+            for name in {name for names in found for name in names}:
+                library = f"{name}.so.{version}"
+                self.run("cc", "-shared", "-fPIC", "names.c", "-o", library, f"-Wl,-soname,{library}")
+            for names in found:
+                self.run("cc", "other.c", "-o", "other", "-Wl,--no-as-needed", *(f"./{name}.so.{version}" for name in names))
+                ran = self.run("mpiexec", "--abi", abi, "-n", 2, self.scratch / "other", first=prefix / "bin")
+                if sorted(ran.splitlines()) != ["rank 0 of sum 1", "rank 1 of sum 1"]:
+                    raise Failure(f"mpiexec --abi {abi} with {names} says {ran}")
 
 
 def wheel(bench):
@@ -114,7 +127,7 @@ def wheel(bench):
     bench.run(bench.venv / "bin" / "pip", "install", "-q", "--no-index", made)
     bench.try_program(bench.venv / "bin", bench.venv / "lib" / "libmpi_abi.so.1")
     bench.run("mpirun", "-n", "1", bench.scratch / "program", first=bench.venv / "bin")
-    bench.try_mpich(bench.venv)
+    bench.try_others(bench.venv)
     for name in ("share/man/man1/mpiexec.1", "share/tern/bench/bench.h", "lib/pkgconfig/mpi.pc"):
         if not (bench.venv / name).exists():
             raise Failure(f"the wheel has no {name}")
@@ -177,7 +190,7 @@ def debian(bench):
     bench.run("dpkg-deb", "-x", made, root)
     home = next(root.glob("usr/lib/*/tern"))
     bench.try_program(home / "bin", home / "lib" / "libmpi_abi.so.1", "mpirun")
-    bench.try_mpich(home)
+    bench.try_others(home)
     bench.run("tern", "info", first=root / "usr" / "bin")
     if f"-I{home}/include" not in bench.run(root / "usr" / "bin" / "mpicxx.tern", "-show", "a.cc"):
         raise Failure("mpicxx.tern does not find the tree")

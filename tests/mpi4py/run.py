@@ -12,7 +12,7 @@ counts.txt says how many tests each module runs and skips. A module that runs fe
 failure, as is one of which nothing is left but skipped tests, unless exceptions.txt gives the reason
 (`skips NAME — reason`). `--record` writes the counts of this run.
 
-With `--abi mpich` it is mpi4py's wheel as PyPI has it that is run, on the library with that ABI.
+With `--abi mpich` or `--abi openmpi` it is mpi4py's wheel as PyPI has it that is run, on the library with that ABI.
 
 With `--mpi` the suite runs on another library, whole: exceptions.txt is Tern's. `--record` then writes what came of it, and which
 tests fail, into peers.txt; table.py makes docs/mpi4py.md of both files.
@@ -70,7 +70,7 @@ class Suite:
         # The exceptions and the counts are Tern's; other libraries run everything, and it is recorded what came of it.
         listed = exceptions(self.name) if self.name == "tern" else dict.fromkeys(("module", "test", "probe", "skips"), {})
         if self.abi:
-            for kind, more in exceptions("wheel").items():
+            for kind, more in exceptions(f"wheel_{self.abi}").items():
                 listed[kind].update(more)
         if self.two_hosts and os.environ.get("TERN_TRANSPORT", "rc") != "rc":
             for kind, more in exceptions("datagrams").items():
@@ -170,7 +170,7 @@ def main():
     parser.add_argument("filter", nargs="*", help="run modules whose name contains one of these")
     parser.add_argument("--without", action="append", default=[], help="but none whose name contains this")
     parser.add_argument("--mpi", default=str(ROOT / "build"), help="prefix of the library (default: build)")
-    parser.add_argument("--abi", help="run the wheel of PyPI, which is built for this ABI (mpich), instead")
+    parser.add_argument("--abi", help="run the wheel of PyPI, which has modules for this ABI (mpich, openmpi), instead")
     parser.add_argument("--np", default="1,2,3,4", help="numbers of ranks")
     parser.add_argument("--timeout", type=float, default=120, help="seconds per module")
     parser.add_argument("--record", action="store_true", help="write the counts of this run into counts.txt, of another library into peers.txt")

@@ -1,11 +1,11 @@
 //! MPI 5.0 sections 9.4 and 9.5: error classes, codes and strings.
 
-use mpi::codes::MAX_STRING;
 use mpi::error::Result;
 
 use crate::cx::Cx;
 use crate::kind::output::Out;
 use crate::kind::text::{Text, TextOut};
+use crate::layout::MAX_ERROR_STRING;
 
 /// `MPI_Error_class`.
 pub fn class(cx: &Cx, errorcode: i32, errorclass: Out<i32>) -> Result {
@@ -17,7 +17,7 @@ pub fn class(cx: &Cx, errorcode: i32, errorclass: Out<i32>) -> Result {
 pub fn string(cx: &Cx, errorcode: i32, string: TextOut, resultlen: Out<i32>) -> Result {
     let text = cx.anytime().codes.string_of(errorcode);
     // SAFETY: MPI says the buffer has room for `MPI_MAX_ERROR_STRING` bytes.
-    resultlen.set(unsafe { string.set(&text, MAX_STRING) } as i32);
+    resultlen.set(unsafe { string.set(&text, MAX_ERROR_STRING) } as i32);
     Ok(())
 }
 

@@ -19,9 +19,8 @@ use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::Out;
 use crate::kind::text::{Text, TextOut};
+use crate::layout::MAX_OBJECT_NAME;
 use crate::{attr, dynamic, inter, letter, places, wait};
-
-const MAX_OBJECT_NAME: usize = 128;
 
 /// This process in a communicator. The rank is not asked: a signal handler that interrupted MPI may be
 /// what calls.

@@ -11,7 +11,6 @@ use crate::kind::text::TextOut;
 use crate::layout;
 
 const VERSION: (i32, i32) = (5, 0);
-const MAX_LIBRARY_VERSION_STRING: usize = 8192;
 /// What the kernel says of names of hosts.
 const MAX_HOST_NAME: usize = 256;
 
@@ -29,7 +28,7 @@ pub fn get_version(_: &Cx, version: Out<i32>, subversion: Out<i32>) -> Result {
 pub fn get_library_version(_: &Cx, version: TextOut, resultlen: Out<i32>) -> Result {
     let text = format!("Tern MPI {}, MPI 5.0, {}", env!("CARGO_PKG_VERSION"), layout::NAME);
     // SAFETY: MPI says the buffer has this size.
-    let len = unsafe { version.set(text.as_bytes(), MAX_LIBRARY_VERSION_STRING) };
+    let len = unsafe { version.set(text.as_bytes(), layout::MAX_LIBRARY_VERSION_STRING) };
     resultlen.set(len as i32);
     Ok(())
 }

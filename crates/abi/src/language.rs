@@ -29,14 +29,14 @@ struct Booleans {
     no: [u8; 16],
 }
 
-/// `MPI_*_toint`: a handle fits a positive `int`.
+/// `MPI_*_toint`.
 pub fn to_int(handle: usize) -> i32 {
-    layout::word(Handle(handle as u32)) as i32
+    layout::to_int(Handle(handle as u32))
 }
 
 /// `MPI_*_fromint`.
 pub fn from_int(value: i32) -> usize {
-    value as u32 as usize
+    layout::from_int(value)
 }
 
 /// `MPI_Abi_get_version`: of the standard ABI, or that it is another.

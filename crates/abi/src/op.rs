@@ -106,13 +106,13 @@ fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u
 
 /// Calls a function of the application. No guard of the rank may be alive: it may call MPI.
 pub fn call(reduce: &UserReduce) {
-    let datatype = layout::passed(reduce.datatype);
+    let (function, datatype) = layout::handed(reduce.function, reduce.datatype);
     if reduce.large {
         let len = reduce.count as i64;
         // SAFETY: the application registered the address as a function of this type
         // (MPI_Op_create_c), and both vectors hold `len` elements of the datatype.
         unsafe {
-            let function = std::mem::transmute::<usize, LargeFunction>(reduce.function);
+            let function = std::mem::transmute::<usize, LargeFunction>(function);
             function(reduce.in_addr, reduce.inout_addr, &len, &datatype);
         }
         return;
@@ -124,7 +124,7 @@ pub fn call(reduce: &UserReduce) {
         let at = (done as i64 * reduce.extent) as isize;
         // SAFETY: as above, for MPI_Op_create; the piece lies inside the vectors.
         unsafe {
-            let function = std::mem::transmute::<usize, SmallFunction>(reduce.function);
+            let function = std::mem::transmute::<usize, SmallFunction>(function);
             function(
                 reduce.in_addr.wrapping_add_signed(at),
                 reduce.inout_addr.wrapping_add_signed(at),

@@ -111,7 +111,7 @@ pub fn outside(cx: &Cx) -> i32 {
 /// Calls the application's function, which C declares `void f(MPI_Comm *, int *, ...)`. The code that it leaves is what the operation
 /// returns, as in MPICH and Open MPI: MPI 5.0 section 9.3.1 passes its address and says no more.
 fn call(function: usize, handle: Handle, mut code: i32) -> i32 {
-    let mut handle = layout::passed(handle);
+    let (function, mut handle) = layout::handed(function, handle);
     code = layout::write(Set::Code, code);
     // SAFETY: the application registered this address as a function of this type; no guard of
     // the world is alive, so it may call MPI.

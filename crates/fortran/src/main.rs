@@ -10,14 +10,14 @@
 //! - that of C (`bind(C)`) where a buffer of any type and rank is passed: by a descriptor (`CFI_cdesc_t`), whose
 //!   parts that are needed here lie alike with gfortran and flang.
 //!
-//! The functions of FORTRAN 77's kind are compiled a second time for binaries that were built for MPICH (`libmpifort.so.12`),
-//! with a header that [`mpich`] makes of the same one.
+//! The functions of FORTRAN 77's kind are compiled again for binaries that were built for MPICH (`libmpifort.so.12`) or Open MPI
+//! (`libmpi_mpifh.so.40`), with headers that [`other`] makes of the same one.
 //!
 //! usage: tern-fortran MPI.H DIRECTORY
 
 mod constants;
 mod modules;
-mod mpich;
+mod other;
 mod parameter;
 mod shim;
 
@@ -48,9 +48,11 @@ fn main() {
 fn write(header: &Path, directory: &Path) -> io::Result<()> {
     let header = fs::read_to_string(header)?;
     let constants = constants::read(&header);
-    let mpich = directory.join("mpich");
-    fs::create_dir_all(&mpich)?;
-    fs::write(mpich.join("mpi.h"), mpich::header(&header) + &mpich::conversions())?;
+    for other in &other::OTHERS {
+        let folder = directory.join(other.name);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("mpi.h"), other.header(&header))?;
+    }
     for (name, text) in RUNTIME {
         fs::write(directory.join(name), text)?;
     }

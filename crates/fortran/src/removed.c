@@ -1,4 +1,4 @@
-/* What MPI-3 removed and programs built for MPICH may call still (`libmpifort.so.12`): addresses and extents in INTEGER.
+/* What MPI-3 removed and programs built for MPICH or Open MPI may call still (`libmpifort.so.12`, `libmpi_mpifh.so.40`): addresses and extents in INTEGER.
  * One that does not fit is cut, so that distances are right, and said so by the code. */
 #include "runtime.h"
 
@@ -21,27 +21,29 @@ void ENTRY(address)(void *location, int *address, int *ierror)
 void ENTRY(type_extent)(int *type, int *extent, int *ierror)
 {
     MPI_Aint lb = 0, found = 0;
-    int code = CALL(Type_get_extent)(*type, &lb, &found);
+    int code = CALL(Type_get_extent)(PMPI_Type_fromint(*type), &lb, &found);
     put(extent, found, code, ierror);
 }
 
 void ENTRY(type_lb)(int *type, int *place, int *ierror)
 {
     MPI_Aint lb = 0, extent = 0;
-    int code = CALL(Type_get_extent)(*type, &lb, &extent);
+    int code = CALL(Type_get_extent)(PMPI_Type_fromint(*type), &lb, &extent);
     put(place, lb, code, ierror);
 }
 
 void ENTRY(type_ub)(int *type, int *place, int *ierror)
 {
     MPI_Aint lb = 0, extent = 0;
-    int code = CALL(Type_get_extent)(*type, &lb, &extent);
+    int code = CALL(Type_get_extent)(PMPI_Type_fromint(*type), &lb, &extent);
     put(place, lb + extent, code, ierror);
 }
 
 void ENTRY(type_hvector)(int *count, int *length, int *stride, int *type, int *made, int *ierror)
 {
-    *ierror = CALL(Type_create_hvector)(*count, *length, *stride, *type, made);
+    MPI_Datatype c = MPI_DATATYPE_NULL;
+    *ierror = CALL(Type_create_hvector)(*count, *length, *stride, PMPI_Type_fromint(*type), &c);
+    *made = PMPI_Type_toint(c);
 }
 
 /* Displacements as C has them; NULL without memory. */
@@ -55,30 +57,40 @@ static MPI_Aint *widened(int count, const int *narrow)
 void ENTRY(type_hindexed)(int *count, int *lengths, int *at, int *type, int *made, int *ierror)
 {
     MPI_Aint *wide = widened(*count, at);
-    *ierror = wide ? CALL(Type_create_hindexed)(*count, lengths, wide, *type, made) : MPI_ERR_NO_MEM;
+    MPI_Datatype c = MPI_DATATYPE_NULL;
+    *ierror = wide ? CALL(Type_create_hindexed)(*count, lengths, wide, PMPI_Type_fromint(*type), &c) : MPI_ERR_NO_MEM;
+    *made = PMPI_Type_toint(c);
     free(wide);
 }
 
 void ENTRY(type_struct)(int *count, int *lengths, int *at, int *types, int *made, int *ierror)
 {
     MPI_Aint *wide = widened(*count, at);
-    *ierror = wide ? CALL(Type_create_struct)(*count, lengths, wide, types, made) : MPI_ERR_NO_MEM;
+    MPI_Datatype c = MPI_DATATYPE_NULL;
+    HANDLES(of, tern_datatype_array, types, *count);
+    *ierror = wide ? CALL(Type_create_struct)(*count, lengths, wide, of, &c) : MPI_ERR_NO_MEM;
+    *made = PMPI_Type_toint(c);
+    HANDLES_DONE(of);
     free(wide);
 }
 
 void ENTRY(errhandler_create)(procedure *function, int *made, int *ierror)
 {
-    *ierror = CALL(Comm_create_errhandler)((MPI_Comm_errhandler_function *) function, made);
+    MPI_Errhandler c = MPI_ERRHANDLER_NULL;
+    *ierror = CALL(Comm_create_errhandler)((MPI_Comm_errhandler_function *) function, &c);
+    *made = PMPI_Errhandler_toint(c);
 }
 
 void ENTRY(errhandler_get)(int *comm, int *errhandler, int *ierror)
 {
-    *ierror = CALL(Comm_get_errhandler)(*comm, errhandler);
+    MPI_Errhandler c = MPI_ERRHANDLER_NULL;
+    *ierror = CALL(Comm_get_errhandler)(PMPI_Comm_fromint(*comm), &c);
+    *errhandler = PMPI_Errhandler_toint(c);
 }
 
 void ENTRY(errhandler_set)(int *comm, int *errhandler, int *ierror)
 {
-    *ierror = CALL(Comm_set_errhandler)(*comm, *errhandler);
+    *ierror = CALL(Comm_set_errhandler)(PMPI_Comm_fromint(*comm), PMPI_Errhandler_fromint(*errhandler));
 }
 
 /* Has no operation in C. */

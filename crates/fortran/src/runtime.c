@@ -18,8 +18,15 @@ COMMON struct bottom mpipriv1_;
 COMMON struct ignored mpipriv2_;
 COMMON struct no_arguments mpiprivc_ = { " ", " " };
 COMMON int mpifcmb5_[1], mpifcmb9_[1], mpifcmba_[1];
+#else
+COMMON int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
+COMMON int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
+COMMON MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
+COMMON char mpi_fortran_argv_null_[1] = " ", mpi_fortran_argvs_null_[1] = " ";
+#endif
 
-/* Variables of libmpi.so.12, by which C knows what Fortran hands on (MPI 5.0 section 19.3.5). The standard ABI's header has
+#ifdef TERN_OTHER
+/* Variables of the library in C, by which C knows what Fortran hands on (MPI 5.0 section 19.3.5). The standard ABI's header has
  * them as addresses. */
 #undef MPI_F_STATUS_IGNORE
 #undef MPI_F_STATUSES_IGNORE
@@ -29,11 +36,6 @@ __attribute__((constructor)) static void tell_addresses(void)
     MPI_F_STATUS_IGNORE = STANDS_FOR_STATUS_IGNORE;
     MPI_F_STATUSES_IGNORE = STANDS_FOR_STATUSES_IGNORE;
 }
-#else
-COMMON int mpi_fortran_bottom_, mpi_fortran_in_place_, mpi_fortran_buffer_automatic_;
-COMMON int mpi_fortran_unweighted_[1], mpi_fortran_weights_empty_[1], mpi_fortran_errcodes_ignore_[1];
-COMMON MPI_Status mpi_fortran_status_ignore_, mpi_fortran_statuses_ignore_;
-COMMON char mpi_fortran_argv_null_[1] = " ", mpi_fortran_argvs_null_[1] = " ";
 #endif
 
 static void *room(size_t bytes)
@@ -238,8 +240,8 @@ DEFINE_ATTRIBUTE_FUNCTIONS(, MPI_Comm, PMPI_Comm_toint, int)
         (void) object, (void) keyval, (void) value, (void) extra;                                                      \
         *code = MPI_SUCCESS;                                                                                           \
     }
-#ifdef TERN_MPICH
-/* MPICH has these under both names. */
+#ifdef TERN_OTHER
+/* Other libraries have these under both names. */
 #define DEFINE_PROFILING(name)                                                                                         \
     extern __typeof__(mpi_##name##_) pmpi_##name##_ __attribute__((alias("mpi_" #name "_")));
 #else
@@ -391,7 +393,7 @@ int tern_refuse_fh(const int *fh)
     return code;
 }
 
-#ifndef TERN_MPICH
+#ifndef TERN_OTHER
 /* ---- What has no operation in C ------------------------------------------------------------------- */
 
 #define DEFINE_COMPARISON(name)                                                                                        \

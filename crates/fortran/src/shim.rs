@@ -2,7 +2,7 @@
 //!
 //! The file is compiled twice: as `mpi_…_` it calls `MPI_…`, as `pmpi_…_` it calls `PMPI_…`, so that a tool that
 //! takes over either the Fortran or the C name sees each call once (MPI 5.0 section 15.2). What only `mpi_f08` calls is
-//! left out of MPICH's ABI: the compiler passes its own descriptors there.
+//! left out of the other ABIs: the compiler passes its own descriptors there.
 
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ pub fn render() -> String {
             writeln!(text, "\nSAME({0}_cptr, {0})", short(row.name)).expect("writing to a string");
         }
         if !is_old(row) {
-            text.push_str("\n#ifndef TERN_MPICH");
+            text.push_str("\n#ifndef TERN_OTHER");
             for large in [false, true] {
                 if large && !is_large(row) {
                     continue;
@@ -145,7 +145,7 @@ fn returning(text: &mut String, row: &Row) {
     let declared = if declared.is_empty() { "void".to_string() } else { declared.join(", ") };
     let passed: Vec<String> = row.params.iter().map(|p| format!("*{}", p.name)).collect();
     let (returns, passed, short) = (row.returns, passed.join(", "), short(row.name));
-    write!(text, "\n{returns} ENTRY({short})({declared})\n{{\n    return CALL({name})({passed});\n}}\n#ifndef TERN_MPICH\nSAME({short}_f08, {short})\n#endif\n")
+    write!(text, "\n{returns} ENTRY({short})({declared})\n{{\n    return CALL({name})({passed});\n}}\n#ifndef TERN_OTHER\nSAME({short}_f08, {short})\n#endif\n")
         .expect("writing to a string");
 }
 

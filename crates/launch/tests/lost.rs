@@ -47,6 +47,8 @@ fn build(scratch: &Scratch) {
     let program = "#include <dlfcn.h>\n#include <unistd.h>\n\
                    int main(void) { return !dlopen(\"./libmpi.so.40\", RTLD_NOW) || sleep(8); }";
     cc(&["-o", "loading", "-ldl"], program);
+    let own = program.replace("./libmpi", "./tern/openmpi/libmpi").replace("sleep(8)", "sleep(2)");
+    cc(&["-o", "loading_own", "-ldl"], &own);
 }
 
 #[test]
@@ -64,6 +66,14 @@ fn processes_of_open_mpi_do_not_run_alone_in_silence() {
     for outcome in running.map(finish) {
         assert_eq!(outcome.code, 1, "{outcome:?}");
         assert_eq!(outcome.err.matches("it uses Open MPI (libmpi.so.40").count(), 1, "{outcome:?}");
+    }
+    // Of that name, and Tern's: it joins the job when it wants to.
+    let own = scratch.0.join("tern/openmpi");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::copy(scratch.file("libmpi.so.40"), own.join("libmpi.so.40")).unwrap();
+    for program in ["./linked", "./loading_own"] {
+        let outcome = run(there(&format!("-n 3 {program}")).env("LD_LIBRARY_PATH", &own));
+        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""), "{program}");
     }
     // One rank is as well off alone, and programs that know no MPI have nothing to join.
     for arguments in ["-n 1 ./linked", "-n 3 hostname", "-n 3 sleep 1.5"] {

@@ -22,6 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ibv", &["fabric", "memhook", "rnic", "verbs-layout"]),
     ("abi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "ibv", "disk", "memcopy"]),
     ("mpich", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "ibv", "disk", "memcopy"]),
+    ("openmpi", &["fabric", "proto", "mpi", "shm", "launch", "rnic", "ibv", "disk", "memcopy"]),
     ("verbs-layout", &[]),
     ("verbs-abi", &["wire", "fabric", "launch", "rnic", "verbs-layout", "memcopy"]),
     ("fortran", &["abi"]),
@@ -361,7 +362,7 @@ fn index(sources: &[Source], complaints: &mut Vec<String>) -> String {
     let mut text = String::new();
     for (name, _) in LAYERS {
         let prefix = format!("crates/{name}/src/");
-        // `mpich` has none: it is `abi` a second time.
+        // `mpich` and `openmpi` have none: they are `abi` again.
         if !sources.iter().any(|source| source.name.starts_with(&prefix)) {
             continue;
         }

@@ -13,7 +13,8 @@ int main(int argc, char **argv) {
     int version = 0, subversion = -1, length = -1, flag = 0, *value;
     char text[MPI_MAX_LIBRARY_VERSION_STRING], name[MPI_MAX_PROCESSOR_NAME];
     OK(MPI_Get_version(&version, &subversion));
-    CHECK(version == MPI_VERSION && subversion == MPI_SUBVERSION && version == 5);
+    // A program may have been compiled with the older header of another library.
+    CHECK(version == 5 && (MPI_VERSION < 5 || (version == MPI_VERSION && subversion == MPI_SUBVERSION)));
     OK(MPI_Get_library_version(text, &length));
     CHECK_EQ(strlen(text), length);
     CHECK(length > 0);

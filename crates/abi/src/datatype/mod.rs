@@ -17,10 +17,8 @@ use crate::kind::array::Array;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{StatusVar, Text, TextOut};
-use crate::layout::{self, Set, Slot};
+use crate::layout::{self, MAX_OBJECT_NAME, Set, Slot};
 use crate::object::Object;
-
-const MAX_OBJECT_NAME: usize = 128;
 
 /// The datatype of a handle that was found alive when the arguments were parsed.
 pub fn shared(cx: &Cx, handle: Handle) -> Result<Arc<Datatype>> {

@@ -3,11 +3,12 @@
 //! or of enumerations, which the handlers check.
 
 use mpi::handle::Handle;
+use mpi::tools::ALL_HANDLES;
 
 use super::output::{IntRef, Out, Stored};
 use super::text::TextOut;
 use super::{Role, kinds, not_null};
-use crate::layout::Set;
+use crate::layout::{self, Set};
 
 /// A variable of the application that holds an object of the tools interface.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,10 @@ impl ToolPlace {
 
 /// The handle in a pointer; one that no handle has stands for those that are out of range.
 pub fn handle(raw: usize) -> Handle {
-    Handle(u32::try_from(raw).unwrap_or(0))
+    match raw {
+        layout::ALL_HANDLES => Handle(ALL_HANDLES as u32),
+        _ => Handle(u32::try_from(raw).unwrap_or(0)),
+    }
 }
 
 /// A result that is not stored if the application passes NULL (MPI 5.0 section 15.3.6 and others:

@@ -1,24 +1,49 @@
 //! How values lie in C: handles, statuses and constants, in the ABI that this build of the crate speaks.
 //!
-//! Everything above sees those of the standard ABI. The crate is built twice from the same table: as itself, where all
-//! of this is nothing, and as `crates/mpich` with the feature `mpich`, where an entry translates its arguments by what
-//! their kinds say they mean ([`crate::kind::Role`]), and memory of the application is read and written by [`Slot`],
-//! [`pack`] and their kin.
+//! Everything above sees those of the standard ABI. The crate is built several times from the same table: as itself, where
+//! all of this is nothing, and as `crates/mpich` and `crates/openmpi` with the feature of that name, where an entry
+//! translates its arguments by what their kinds say they mean ([`crate::kind::Role`]), and memory of the application is
+//! read and written by [`Slot`], [`pack`] and their kin.
 
+#[cfg(feature = "translated")]
+mod attribute;
+#[cfg(feature = "translated")]
+mod entry;
+#[cfg(feature = "translated")]
+mod former;
 #[cfg(feature = "mpich")]
 pub mod mpich;
-/// Of MPICH's ABI only its values, for the Fortran bindings that speak it.
+#[cfg(feature = "openmpi")]
+pub mod openmpi;
+#[cfg(feature = "translated")]
+mod predefined;
+pub mod values;
+/// Of an ABI that is not this build's only the values, for the Fortran bindings that speak it.
 #[cfg(not(feature = "mpich"))]
 pub mod mpich {
     pub mod constants;
     pub mod names;
 }
-#[cfg(not(feature = "mpich"))]
+/// As [`mpich`].
+#[cfg(not(feature = "openmpi"))]
+pub mod openmpi {
+    pub mod constants;
+    pub mod names;
+}
+#[cfg(not(feature = "translated"))]
 mod standard;
 
+#[cfg(feature = "translated")]
+pub use attribute::attribute;
+#[cfg(feature = "translated")]
+pub use entry::{Given, Passed, enter, leave, words};
+#[cfg(feature = "translated")]
+pub(crate) use entry::{outer, plain_outer};
 #[cfg(feature = "mpich")]
 pub use mpich::*;
-#[cfg(not(feature = "mpich"))]
+#[cfg(feature = "openmpi")]
+pub use openmpi::*;
+#[cfg(not(feature = "translated"))]
 pub use standard::*;
 
 /// A set of constants whose values an ABI chooses.

@@ -16,6 +16,16 @@ pub const MAX_PROCESSOR_NAME: usize = 256;
 pub const MAX_PORT_NAME: usize = 1024;
 /// `MPI_MAX_INFO_KEY`.
 pub const MAX_INFO_KEY: usize = mpi::info::MAX_KEY;
+/// `MPI_MAX_OBJECT_NAME`.
+pub const MAX_OBJECT_NAME: usize = 128;
+/// `MPI_MAX_ERROR_STRING`.
+pub const MAX_ERROR_STRING: usize = mpi::codes::MAX_STRING;
+/// `MPI_MAX_LIBRARY_VERSION_STRING`.
+pub const MAX_LIBRARY_VERSION_STRING: usize = 8192;
+/// `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
+pub const WEIGHTS: [usize; 2] = [10, 11];
+/// `MPI_T_PVAR_ALL_HANDLES`.
+pub const ALL_HANDLES: usize = mpi::tools::ALL_HANDLES;
 
 /// `MPI_Status`.
 pub type RawStatus = [i32; 8];
@@ -62,6 +72,12 @@ pub fn passed(handle: Handle) -> usize {
     word(handle)
 }
 
+/// A function of the application, and a handle as it is passed to it by address.
+#[inline(always)]
+pub fn handed(function: usize, handle: Handle) -> (usize, usize) {
+    (function, passed(handle))
+}
+
 /// The handle in a variable.
 ///
 /// # Safety
@@ -80,6 +96,16 @@ pub unsafe fn load(_: Object, place: usize) -> usize {
 pub unsafe fn store(place: usize, handle: Handle) {
     // SAFETY: passed on to the caller.
     unsafe { (place as *mut usize).write(word(handle)) }
+}
+
+/// `MPI_*_toint`: a handle fits a positive `int`.
+pub fn to_int(handle: Handle) -> i32 {
+    handle.0 as i32
+}
+
+/// `MPI_*_fromint`.
+pub fn from_int(value: i32) -> usize {
+    value as u32 as usize
 }
 
 /// A status as C has it.

@@ -12,10 +12,11 @@ use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::array::Array;
 use crate::kind::output::Out;
+use crate::layout;
 
 /// `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
-const UNWEIGHTED: usize = 10;
-const WEIGHTS_EMPTY: usize = 11;
+const UNWEIGHTED: usize = layout::WEIGHTS[0];
+const WEIGHTS_EMPTY: usize = layout::WEIGHTS[1];
 
 /// The weights of `len` edges; `None` if the graph has none.
 fn weights<'a>(array: Array<i32>, len: usize, arg: &str) -> Result<Option<&'a [i32]>> {

@@ -23,11 +23,10 @@ use crate::cx::Cx;
 use crate::kind::handle::HandleRef;
 use crate::kind::output::{CountVar, Out};
 use crate::kind::text::{Text, TextOut};
+use crate::layout::MAX_OBJECT_NAME;
 use crate::object::Object;
 use crate::{attr, comm, device, inter};
 use memory::{Alone, Memory, Offer, Wanted};
-
-const MAX_OBJECT_NAME: usize = 128;
 
 /// Hints that a program may ask for, as they are where it gives none (MPI 5.0 section 12.2.1).
 const HINTS: [(&str, &str); 6] = [

@@ -5,7 +5,11 @@
 //! such a process on the PMI channel, but so it is with a program that does not use MPI at all; so the
 //! dynamic section of the program is looked at, which says what it is linked with, and the memory of
 //! what runs for a while, which shows libraries that were loaded later (by Python) or by another program (a script).
+//!
+//! Tern has a library of that name too (`--abi openmpi`): it is told by where it lies.
 use crate::look;
+use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,9 +18,20 @@ use std::path::Path;
 /// which speak PMI-1.
 const OPEN_MPI: &[&str] = &["libmpi.so.40", "libmpi.so.20", "libopen-pal.so.", "libopen-rte.so."];
 
-/// The library of Open MPI that the program is linked with.
-pub(super) fn linked(program: &Path) -> Option<String> {
-    libraries(program)?.into_iter().find(|name| foreign(name))
+/// Where Tern's library with Open MPI's ABI lies, below a prefix.
+const OWN: &str = "tern/openmpi/libmpi.so.40";
+
+/// The library of Open MPI that the program is linked with, if the loader, which looks first in the folders of
+/// `searched`, does not find Tern's for it.
+pub(super) fn linked(program: &Path, searched: &OsStr) -> Option<String> {
+    let name = libraries(program)?.into_iter().find(|name| foreign(name))?;
+    let found = env::split_paths(searched).map(|folder| folder.join(&name)).find(|path| path.exists());
+    (!found.is_some_and(|path| path.ends_with(OWN))).then_some(name)
+}
+
+/// Whether Tern has a library of this name, for programs of this one.
+pub(super) fn is_replaced(library: &str) -> bool {
+    Path::new(OWN).ends_with(library)
 }
 
 /// The libraries that a program names; `None` for what is no program of this host's kind.
@@ -34,6 +49,10 @@ pub fn libraries(program: &Path) -> Option<Vec<String>> {
 pub(super) fn loaded(group: i32) -> Option<String> {
     look::members(group).into_iter().find_map(|pid| {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        // A library of that name may do nothing but lead to Tern's.
+        if maps.lines().any(|line| Path::new(line).ends_with(OWN)) {
+            return None;
+        }
         let mut names = maps.lines().filter_map(|line| Some(line.rsplit_once('/')?.1));
         names.find(|name| foreign(name)).map(String::from)
     })
@@ -125,9 +144,10 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         let names = needed(&fs::read(&own).unwrap()).unwrap();
         assert!(names.iter().any(|name| name.starts_with("libc.so")), "{names:?}");
-        assert_eq!(linked(&own), None);
-        assert_eq!(linked(Path::new("/no/such/file")), None);
+        assert_eq!(linked(&own, OsStr::new("")), None);
+        assert_eq!(linked(Path::new("/no/such/file"), OsStr::new("")), None);
         assert!(foreign("libmpi.so.40.40.7") && !foreign("libmpi.so.12") && !foreign("libmpi_abi.so.1"));
+        assert!(is_replaced("libmpi.so.40") && !is_replaced("libmpi.so.20"));
     }
 
     /// Headers that are cut or wrong end in `None` or in other names, never in a panic.

@@ -19,6 +19,7 @@ use crate::sys::process::Ended;
 use crate::sys::signal::Signals;
 use crate::sys::{self};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
@@ -154,7 +155,9 @@ impl Job {
 
     fn start_here(mut plan: Plan, shape: Shape) -> Result<Job, Refusal> {
         let paths = start::locate(&mut plan, &Words::OPTIONS)?;
-        let strangers = Strangers::new(&paths, &shape.programs);
+        let searched = |segment| start::variable("LD_LIBRARY_PATH", &plan, segment).unwrap_or_default();
+        let searched: Vec<OsString> = plan.segments.iter().map(searched).collect();
+        let strangers = Strangers::new(&paths, &searched, &shape.programs);
         let task = Task {
             plan: Rc::new(plan),
             size: shape.programs.len(),

@@ -124,9 +124,9 @@ pub const OPTIONS: &[Opt] = &[
     }),
     does(
         &["abi"],
-        "standard|mpich",
-        "what the programs were built for (default standard); mpich: MPICH, Intel MPI or MVAPICH\n(libmpi.so.12): they find \
-         Tern's library with that ABI by LD_LIBRARY_PATH",
+        "standard|mpich|openmpi",
+        "what the programs were built for (default standard); mpich: MPICH, Intel MPI or MVAPICH\n(libmpi.so.12), openmpi: \
+         Open MPI (libmpi.so.40): they find Tern's library with that ABI by LD_LIBRARY_PATH",
         |draft, values| {
             draft.plan.environment.extend(values.abi()?);
             Ok(())

@@ -288,7 +288,7 @@ pub fn segment_directories(plan: &Plan) -> BTreeSet<PathBuf> {
 }
 
 /// A variable as the ranks of `segment` will see it.
-fn variable(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
+pub(super) fn variable(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
     let passed = match inherit(plan, segment) {
         Inherit::All => true,
         Inherit::Only(names) => names.iter().any(|known| known == name),

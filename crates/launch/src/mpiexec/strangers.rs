@@ -3,6 +3,7 @@ use super::foreign;
 use super::job::Job;
 use crate::pmi::server::Stage;
 use crate::sys::process::Ended;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -27,23 +28,24 @@ pub(super) struct Strangers {
 }
 
 impl Strangers {
-    /// Looks at the programs, at `paths`, of ranks that run the `numbered` ones.
-    pub(super) fn new(paths: &[PathBuf], numbered: &[usize]) -> Strangers {
+    /// Looks at the programs, at `paths`, of ranks that run the `numbered` ones; each has its `LD_LIBRARY_PATH`.
+    pub(super) fn new(paths: &[PathBuf], searched: &[OsString], numbered: &[usize]) -> Strangers {
         let several = numbered.len() > 1;
         // One rank is as well off alone.
-        let linked = |path: &PathBuf| if several { foreign::linked(path) } else { None };
+        let programs = paths.iter().zip(searched);
+        let linked = programs.map(|(path, searched)| foreign::linked(path, searched).filter(|_| several));
         Strangers {
             look_at: several.then(|| Instant::now() + FIRST_LOOK),
             wait: FIRST_LOOK,
             numbered: numbered.to_vec(),
-            libraries: paths.iter().map(linked).collect(),
+            libraries: linked.collect(),
             said: false,
         }
     }
 
     /// Of ranks on other hosts nothing is looked at.
     pub(super) fn none() -> Strangers {
-        Strangers::new(&[], &[])
+        Strangers::new(&[], &[], &[])
     }
 
     fn library(&self, rank: usize) -> Option<&str> {
@@ -97,9 +99,13 @@ impl Job {
             return;
         }
         let library = self.strangers.library(rank).unwrap_or_default();
+        let instead = match foreign::is_replaced(library) {
+            true => "with --abi openmpi it runs on Tern's library",
+            false => "build it with Tern's mpicc",
+        };
         let text = format!(
             "mpiexec: rank {rank} ({}) {what}: it uses Open MPI ({library}), which this mpiexec cannot start, so \
-             each process is a job of one rank; build it with Tern's mpicc, or start it with Open MPI's mpirun",
+             each process is a job of one rank; {instead}, or start it with Open MPI's mpirun",
             self.ranks[rank].program
         );
         self.say(&text);

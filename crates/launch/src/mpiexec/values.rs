@@ -63,17 +63,21 @@ impl Values<'_> {
 
     /// The variable by which programs find the library that speaks the ABI they were built for.
     pub(super) fn abi(&mut self) -> Result<Option<(OsString, OsString)>, String> {
-        if !self.word(&[("standard", false), ("mpich", true)])? {
+        let mpich = Some(("mpich", "libmpi.so.12"));
+        let openmpi = Some(("openmpi", "libmpi.so.40"));
+        let Some((name, library)) =
+            self.word(&[("standard", None), ("mpich", mpich), ("openmpi", openmpi)])?
+        else {
             return Ok(None);
-        }
+        };
         let own = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
         // bin/mpiexec, and beside bin/ the library.
         let prefix = own.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let folder = prefix.join("lib/tern/mpich");
-        if !folder.join("libmpi.so.12").exists() {
+        let folder = prefix.join("lib/tern").join(name);
+        if !folder.join(library).exists() {
             let folder = folder.display();
             return Err(format!(
-                "option {}: there is no libmpi.so.12 in {folder}; install Tern whole",
+                "option {}: there is no {library} in {folder}; install Tern whole",
                 self.option
             ));
         }

@@ -12,8 +12,12 @@ use super::Check;
 /// The library of the standard ABI.
 const STANDARD: &str = "libmpi_abi.so.";
 
-/// The library of MPICH's ABI; the second is its name at Debian.
-const MPICH: [&str; 2] = ["libmpi.so.12", "libmpich.so.12"];
+/// Libraries of other ABIs that Tern has too: name, ABI as `mpiexec` takes it, whose it is. The second is the name at Debian.
+const OTHERS: [(&str, &str, &str); 3] = [
+    ("libmpi.so.12", "mpich", "MPICH"),
+    ("libmpich.so.12", "mpich", "MPICH"),
+    ("libmpi.so.40", "openmpi", "Open MPI"),
+];
 
 /// Which launchers there are, and whether the first `mpiexec` in the path is Tern's.
 pub fn launchers() -> Vec<Check> {
@@ -68,19 +72,23 @@ pub fn checks(program: &Path) -> Vec<Check> {
         )];
     };
     let mut checks = vec![Check::pass("program", shown.to_string())];
-    checks.push(match libraries.iter().find(|name| name.starts_with("libmpi")) {
+    let linked = libraries.iter().find(|name| name.starts_with("libmpi"));
+    let other = OTHERS.iter().find(|other| libraries.iter().any(|name| name == other.0));
+    checks.push(match linked {
         None => Check::pass("ABI", "no MPI library is linked (it may be loaded later, or be none)"),
         Some(name) if name.starts_with(STANDARD) => loaded(&path, name),
-        Some(name) if MPICH.contains(&name.as_str()) => Check::weak(
-            "ABI",
-            format!("{name} has the ABI of MPICH, which has to be asked for"),
-            format!("mpiexec --abi mpich {shown}"),
-        ),
-        Some(name) => Check::fail(
-            "ABI",
-            format!("{name} is of another library's own ABI, not of the standard one"),
-            "build it anew with Tern's mpicc",
-        ),
+        Some(name) => match other {
+            Some((name, abi, whose)) => Check::weak(
+                "ABI",
+                format!("{name} has the ABI of {whose}, which has to be asked for"),
+                format!("mpiexec --abi {abi} {shown}"),
+            ),
+            None => Check::fail(
+                "ABI",
+                format!("{name} is of another library's own ABI, not of the standard one"),
+                "build it anew with Tern's mpicc",
+            ),
+        },
     });
     checks
 }

@@ -1,10 +1,10 @@
 //! Predefined handles of MPICH's ABI, and handles from and to those that the library works with.
 
-use mpi::datatype::basic;
 use mpi::handle::Handle;
 
 use super::names::NAMES;
-use crate::object::{Object, PREDEFINED};
+use crate::layout::predefined::{END, standard};
+use crate::object::Object;
 
 /// Set in handles that are not predefined.
 const DYNAMIC: u32 = 1 << 31;
@@ -13,41 +13,11 @@ const DYNAMIC: u32 = 1 << 31;
 const PAIRS: u32 = 0x8c00_0000;
 const PAIR_COUNT: u32 = 5;
 
-/// Where the predefined handles of the library end.
-const END: usize = 0x400;
 /// Positions in [`FROM_C`]: four bits for the kind of object, one for what is predefined, eight for which.
 const POSITIONS: usize = 1 << 13;
 
 const fn position(raw: u32) -> usize {
     ((raw >> 26 & 0xf) << 9 | (raw >> 30 & 1) << 8 | raw & 0xff) as usize
-}
-
-const fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
-}
-
-/// The handle of this name in the standard ABI.
-const fn standard(name: &str) -> u32 {
-    let mut i = 0;
-    while i < PREDEFINED.len() {
-        if same(PREDEFINED[i].0, name) {
-            return PREDEFINED[i].1.0;
-        }
-        i += 1;
-    }
-    i = 0;
-    while i < basic::PREDEFINED.len() {
-        if same(basic::PREDEFINED[i].name, name) {
-            return basic::PREDEFINED[i].handle.0;
-        }
-        i += 1;
-    }
-    panic!("a name that the library does not have")
 }
 
 /// In C, by predefined handle of the library; 0 where there is none.

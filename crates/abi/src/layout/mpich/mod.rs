@@ -5,21 +5,18 @@
 //! five is in [`handles`].
 
 pub mod constants;
-mod entry;
 mod extra;
 pub mod handles;
 pub mod names;
 
-use std::sync::atomic::{AtomicI32, Ordering};
-
-use mpi::attr::{self, Holder};
 use mpi::handle::Handle;
 
 use super::Set;
+use super::entry::{Given, PLAIN, Passed};
+use crate::kind::Role;
 use crate::object::Object;
 
-pub use entry::{Given, HANDLE, PLAIN, Passed, enter, leave, shape};
-pub(crate) use entry::{outer, plain_outer};
+pub use constants::{read, write};
 
 /// What it is called in the version of the library.
 pub const NAME: &str = "ABI of MPICH";
@@ -32,7 +29,19 @@ pub const MAX_PROCESSOR_NAME: usize = 128;
 pub const MAX_PORT_NAME: usize = 256;
 /// `MPI_MAX_INFO_KEY`.
 pub const MAX_INFO_KEY: usize = 255;
+/// `MPI_MAX_OBJECT_NAME`.
+pub const MAX_OBJECT_NAME: usize = 128;
+/// `MPI_MAX_ERROR_STRING`.
+pub const MAX_ERROR_STRING: usize = 512;
+/// `MPI_MAX_LIBRARY_VERSION_STRING`.
+pub const MAX_LIBRARY_VERSION_STRING: usize = 8192;
+/// `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`: what its variables of these names hold.
+pub const WEIGHTS: [usize; 2] = [10, 11];
+/// `MPI_T_PVAR_ALL_HANDLES`, likewise.
+pub const ALL_HANDLES: usize = mpi::tools::ALL_HANDLES;
 
+/// `MPI_STATUS_IGNORE`.
+pub const STATUS_IGNORE: usize = 1;
 /// `MPI_Status`: the low half of the count, the high half and whether it was cancelled, source, tag, error.
 pub type RawStatus = [i32; 5];
 
@@ -59,12 +68,6 @@ impl From<Handle> for Slot {
     }
 }
 
-/// The handles in an array; `keep` holds them.
-pub fn words<'a>(object: Object, slots: &'a [Slot], keep: &'a mut Vec<usize>) -> &'a [usize] {
-    keep.extend(slots.iter().map(|slot| slot.get(object)));
-    keep
-}
-
 /// A handle as C has it.
 #[inline(always)]
 pub fn word(handle: Handle) -> Word {
@@ -77,6 +80,12 @@ pub fn word(handle: Handle) -> Word {
 pub fn passed(handle: Handle) -> usize {
     const _: () = assert!(cfg!(target_endian = "little"));
     word(handle) as u32 as usize
+}
+
+/// A function of the application, and a handle as it is passed to it by address.
+#[inline(always)]
+pub fn handed(function: usize, handle: Handle) -> (usize, usize) {
+    (function, passed(handle))
 }
 
 /// The handle in a variable.
@@ -140,32 +149,77 @@ pub fn error_of(status: &mut RawStatus) -> &mut i32 {
     &mut status[4]
 }
 
-/// A constant from C.
-#[inline(always)]
-pub fn read(set: Set, value: i32) -> i32 {
-    constants::read(set, value)
+/// `MPI_*_toint`: a handle is what it is in Fortran.
+pub fn to_int(handle: Handle) -> i32 {
+    word(handle)
 }
 
-/// A constant as C has it.
-#[inline(always)]
-pub fn write(set: Set, value: i32) -> i32 {
-    constants::write(set, value)
+/// `MPI_*_fromint`.
+pub fn from_int(value: i32) -> usize {
+    value as u32 as usize
 }
 
-/// The value of an attribute as the application gets it: those that are addresses of constants lead to others.
-pub fn attribute(kind: Holder, keyval: Handle, value: usize) -> usize {
-    static LAST_USED: AtomicI32 = AtomicI32::new(0);
-    static FLAVORS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
-    static MODELS: [AtomicI32; 2] = [const { AtomicI32::new(0) }; 2];
-    let (set, cells): (Set, &[AtomicI32]) = match (kind, keyval.0) {
-        (Holder::Comm, _) if keyval == attr::LASTUSEDCODE => (Set::Code, std::slice::from_ref(&LAST_USED)),
-        (Holder::Win, 604) => (Set::Flavor, &FLAVORS),
-        (Holder::Win, 605) => (Set::Model, &MODELS),
-        _ => return value,
-    };
-    // SAFETY: the value of this key is the address of an `int` that lives as long as the object.
-    let constant = write(set, unsafe { (value as *const i32).read() });
-    let cell = &cells[if cells.len() == 1 { 0 } else { constant as usize - 1 }];
-    cell.store(constant, Ordering::Relaxed);
-    cell.as_ptr().addr()
+/// `MPI_*_c2f`: likewise.
+pub fn c2f(_: Object, handle: Word) -> i32 {
+    handle
+}
+
+/// `MPI_*_f2c`.
+pub fn f2c(_: Object, handle: i32) -> Word {
+    handle
+}
+
+/// As an `int` that is a handle: how an argument is passed.
+const HANDLE: u8 = 1;
+
+/// How arguments of this role are passed.
+pub const fn shape(role: Role) -> u8 {
+    match role {
+        Role::Handle(Object::File) => PLAIN,
+        Role::Handle(_) => HANDLE,
+        _ => PLAIN,
+    }
+}
+
+impl Given<usize> for Passed<HANDLE> {
+    type C = i32;
+    #[inline(always)]
+    fn translate(given: i32, role: Role) -> usize {
+        match role {
+            Role::Handle(object) => handles::read(object, given),
+            _ => unreachable!("of handles alone"),
+        }
+    }
+}
+
+/// An argument that is no constant, as the library has it.
+#[inline(always)]
+pub fn argument(role: Role, word: i64) -> i64 {
+    match role {
+        Role::Handle(Object::File) => handles::read_file(word as usize) as i64,
+        // MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC.
+        Role::Buffer if (-2..0).contains(&word) => -word,
+        Role::Status if word == STATUS_IGNORE as i64 => 0,
+        _ => word,
+    }
+}
+
+/// Behind an operation that has returned `code`: what it has stored there and is no constant, as C has it.
+///
+/// # Safety
+/// `place` is the address of a variable of the type that belongs to the role.
+#[inline(always)]
+pub unsafe fn stored(role: Role, place: *mut usize, code: i32) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match role {
+            // It has been stored as an `int`, and is a pointer; if the operation failed, perhaps MPI_FILE_NULL.
+            Role::FileResult if code == 0 || (place as *const u32).read() == 0 => {
+                place.write((place as *const u32).read() as usize);
+            }
+            // MPI_BUFFER_AUTOMATIC.
+            Role::BufferResult if code == 0 && place.read() == 2 => place.write(-2isize as usize),
+            _ => {}
+        }
+    }
 }

@@ -1,4 +1,4 @@
-! What MPI-3 removed and MPICH has still: addresses and extents in INTEGER. Only against its mpif.h.
+! What MPI-3 removed and other libraries have still: addresses and extents in INTEGER. Only against their mpif.h.
       program main
       implicit none
       include 'mpif.h'

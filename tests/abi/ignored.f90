@@ -1,4 +1,4 @@
-! What C compares with to know that Fortran has handed on MPI_STATUS_IGNORE: variables of MPICH's library.
+! What C compares with to know that Fortran has handed on MPI_STATUS_IGNORE: variables of the library.
 module variables_of_c
   use, intrinsic :: iso_c_binding
   implicit none

@@ -1,25 +1,14 @@
 //! How arguments come from C and results go there: an entry translates each by what its kind says it means.
 
-use super::{Set, constants, handles};
+use super::{Set, Slot, argument, read, stored, write};
 use crate::kind::{Role, Word};
 use crate::object::Object;
 
-/// How an argument of a kind is passed: [`PLAIN`] or [`HANDLE`].
+/// How an argument of a kind is passed: [`PLAIN`], or in a way of the ABI.
 pub struct Passed<const SHAPE: u8>;
 
 /// As in the standard ABI.
 pub const PLAIN: u8 = 0;
-/// As an `int` that is a handle.
-pub const HANDLE: u8 = 1;
-
-/// How arguments of this role are passed.
-pub const fn shape(role: Role) -> u8 {
-    match role {
-        Role::Handle(Object::File) => PLAIN,
-        Role::Handle(_) => HANDLE,
-        _ => PLAIN,
-    }
-}
 
 /// What C passes for a raw value of type `T`.
 pub trait Given<T> {
@@ -34,7 +23,7 @@ impl<T: Word> Given<T> for Passed<PLAIN> {
     #[inline(always)]
     fn translate(given: T, role: Role) -> T {
         let word = given.word();
-        let constant = |set| i64::from(constants::read(set, word as i32));
+        let constant = |set| i64::from(read(set, word as i32));
         T::from_word(match role {
             Role::Rank => constant(Set::Rank),
             Role::Tag => constant(Set::Tag),
@@ -42,25 +31,15 @@ impl<T: Word> Given<T> for Passed<PLAIN> {
                 i32::try_from(word).map_or(word, |_| constant(Set::Displacement))
             }
             Role::Constant(set) => constant(set),
-            Role::Handle(Object::File) => handles::read_file(word as usize) as i64,
-            // MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC.
-            Role::Buffer if (-2..0).contains(&word) => -word,
-            // MPI_STATUS_IGNORE.
-            Role::Status if word == 1 => 0,
-            _ => return given,
+            _ => argument(role, word),
         })
     }
 }
 
-impl Given<usize> for Passed<HANDLE> {
-    type C = i32;
-    #[inline(always)]
-    fn translate(given: i32, role: Role) -> usize {
-        match role {
-            Role::Handle(object) => handles::read(object, given),
-            _ => unreachable!("of handles alone"),
-        }
-    }
+/// The handles in an array; `keep` holds them.
+pub fn words<'a>(object: Object, slots: &'a [Slot], keep: &'a mut Vec<usize>) -> &'a [usize] {
+    keep.extend(slots.iter().map(|slot| slot.get(object)));
+    keep
 }
 
 /// Before the operation: a constant in a variable of the application that it reads.
@@ -73,7 +52,7 @@ pub unsafe fn enter(role: Role, word: i64) {
         && word != 0
     {
         // SAFETY: not null, and the application passes the address of an `int`.
-        unsafe { change(word, |value| constants::read(set, value)) }
+        unsafe { change(word, |value| read(set, value)) }
     }
 }
 
@@ -86,19 +65,9 @@ pub unsafe fn leave(role: Role, word: i64, code: i32) {
     // SAFETY: not null, and the application passes the address of a variable of the type that belongs to the role.
     unsafe {
         match role {
-            Role::InOut(set) if word != 0 => change(word, |value| constants::write(set, value)),
-            Role::Result(set) if word != 0 && code == 0 => change(word, |value| constants::write(set, value)),
-            // It has been stored as an `int`, and is a pointer.
-            // It has been stored as an `int`, and is a pointer; if the operation failed, perhaps MPI_FILE_NULL.
-            Role::FileResult if word != 0 && (code == 0 || (word as *const u32).read() == 0) => {
-                (word as *mut usize).write((word as *const u32).read() as usize);
-            }
-            Role::BufferResult if word != 0 && code == 0 => {
-                let place = word as *mut usize;
-                if place.read() == 2 {
-                    place.write(-2isize as usize); // MPI_BUFFER_AUTOMATIC
-                }
-            }
+            Role::InOut(set) if word != 0 => change(word, |value| write(set, value)),
+            Role::Result(set) if word != 0 && code == 0 => change(word, |value| write(set, value)),
+            _ if word != 0 => stored(role, word as *mut usize, code),
             _ => {}
         }
     }
