@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fortran programs built with MPICH run on Tern's `libmpifort.so.12`.
+"""Fortran programs built with MPICH run on Tern's `libmpifort.so.12`, and C programs find all of its functions in `libmpi.so.12`.
 
 Debian's package of MPICH (libmpich-dev, libmpich12) is taken apart, not installed. Programs are compiled with its mpif.h
 and its module `mpi`, linked with its libraries, and run by `mpiexec --abi mpich`. Every procedure that its library has for
@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import common  # noqa: E402
 
 PROGRAMS = [ROOT / "tests" / "fortran" / "include_file.f", ROOT / "tests" / "fortran" / "module_mpi.f90",
-            ROOT / "tests" / "mpich" / "removed.f", ROOT / "tests" / "mpich" / "ignored.f90"]
+            ROOT / "tests" / "mpich" / "removed.f", ROOT / "tests" / "mpich" / "ignored.f90", ROOT / "tests" / "mpich" / "deleted.c"]
 # What the mpif.h and the modules of MPICH 4.0 lack: MPI_SIZEOF of arrays of several dimensions, types of two functions.
 LACKING = [
     ("      integer op\n", "      integer op\n      integer(kind=MPI_ADDRESS_KIND) MPI_AINT_ADD, MPI_AINT_DIFF\n"),
@@ -29,11 +29,28 @@ LACKING = [
 OTHERS = re.compile(r"_f08(ts)?(_large)?_$|__$|^p?mpix|^p?mpir")
 
 
+def exported(library, pattern):
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    names = (line.split()[-1].split("@")[0] for line in listed.splitlines())
+    return {name for name in names if re.fullmatch(pattern, name)}
+
+
 def procedures(library):
     """What Fortran programs may call of a library."""
-    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    names = (line.split()[-1] for line in listed.splitlines())
-    return {name for name in names if re.fullmatch(r"p?mpi\w*_", name) and not OTHERS.search(name)}
+    return {name for name in exported(library, r"p?mpi\w*_") if not OTHERS.search(name)}
+
+
+def functions(library):
+    """What C programs may call of a library."""
+    return exported(library, r"P?MPIX?_\w+")
+
+
+def lacking(wanted, found, least):
+    """What is wrong with what was found, where so many must be wanted."""
+    missing = sorted(wanted - found)
+    if len(wanted) < least:
+        return f"only {len(wanted)} found in MPICH's library"
+    return f"lacking: {' '.join(missing)}" if missing else None
 
 
 def run(*words, cwd):
@@ -48,11 +65,9 @@ def run(*words, cwd):
 def complaints(place, usr, ranks):
     """(what was tried, what is wrong with it) of all there is to try."""
     libraries = usr / "lib" / place.triplet()
-    theirs, ours = libraries / "libmpichfort.so.12", place.prefix / "lib" / "tern" / "mpich" / "libmpifort.so.12"
-    wanted = procedures(theirs)
-    missing = sorted(wanted - procedures(ours))
-    few = f"only {len(wanted)} procedures found in {theirs}" if len(wanted) < 700 else None
-    yield "the procedures", few or (f"lacking: {' '.join(missing)}" if missing else None)
+    ours = place.prefix / "lib" / "tern" / "mpich"
+    yield "the procedures", lacking(procedures(libraries / "libmpichfort.so.12"), procedures(ours / "libmpifort.so.12"), 700)
+    yield "the functions", lacking(functions(libraries / "libmpich.so.12"), functions(ours / "libmpi.so.12"), 700)
     include = usr / "include" / place.triplet() / "mpich"
     modules = next((usr / "lib" / place.triplet() / "fortran").glob("gfortran-mod-*/mpich"))
     with tempfile.TemporaryDirectory() as work:

@@ -104,13 +104,16 @@ unsafe extern "C" {
     fn PMPI_Comm_create_errhandler(function: usize, errhandler: usize) -> i32;
     fn PMPI_Comm_get_errhandler(comm: i32, errhandler: usize) -> i32;
     fn PMPI_Comm_set_errhandler(comm: i32, errhandler: i32) -> i32;
+    fn PMPI_Remove_error_class(class: i32) -> i32;
+    fn PMPI_Remove_error_code(code: i32) -> i32;
+    fn PMPI_Remove_error_string(code: i32) -> i32;
     fn PMPI_Type_create_hindexed(n: i32, lengths: usize, at: usize, of: i32, made: usize) -> i32;
     fn PMPI_Type_create_hvector(n: i32, length: i32, stride: i64, of: i32, made: usize) -> i32;
     fn PMPI_Type_create_struct(n: i32, lengths: usize, at: usize, of: usize, made: usize) -> i32;
     fn PMPI_Type_get_extent(datatype: i32, lb: *mut i64, extent: *mut i64) -> i32;
 }
 
-/// Removed functions that only got another name: the arguments are passed on.
+/// Functions that only got another name, when they were removed or became standard: the arguments are passed on.
 macro_rules! renamed {
     ($($name:ident $pname:literal ($($p:ident: $ty:ty),*) => $now:ident;)*) => { functions! { $(
         $name $pname ($($p: $ty),*) -> i32 {
@@ -125,6 +128,9 @@ renamed! {
     MPI_Errhandler_create "PMPI_Errhandler_create" (function: usize, errhandler: usize) => PMPI_Comm_create_errhandler;
     MPI_Errhandler_get "PMPI_Errhandler_get" (comm: i32, errhandler: usize) => PMPI_Comm_get_errhandler;
     MPI_Errhandler_set "PMPI_Errhandler_set" (comm: i32, errhandler: i32) => PMPI_Comm_set_errhandler;
+    MPIX_Delete_error_class "PMPIX_Delete_error_class" (class: i32) => PMPI_Remove_error_class;
+    MPIX_Delete_error_code "PMPIX_Delete_error_code" (code: i32) => PMPI_Remove_error_code;
+    MPIX_Delete_error_string "PMPIX_Delete_error_string" (code: i32) => PMPI_Remove_error_string;
     MPI_Type_hindexed "PMPI_Type_hindexed" (n: i32, lengths: usize, at: usize, of: i32, made: usize)
         => PMPI_Type_create_hindexed;
     MPI_Type_hvector "PMPI_Type_hvector" (n: i32, length: i32, stride: i64, of: i32, made: usize)
