@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fortran programs built with MPICH or Open MPI run on Tern's `libmpifort.so.12` and `libmpi_mpifh.so.40`.
+"""Fortran programs built with MPICH or Open MPI run on Tern's `libmpifort.so.12` and `libmpi_mpifh.so.40`, and C programs find all
+functions of MPICH in `libmpi.so.12`.
 
 Debian's packages of that library are taken apart, not installed. Programs are compiled with its mpif.h and its module `mpi`,
 linked with its libraries, and run by `mpiexec --abi`. Every procedure that its library has for them must be in Tern's. Skipped
@@ -18,8 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import common  # noqa: E402
 
+ABI = ROOT / "tests" / "abi"
 PROGRAMS = [ROOT / "tests" / "fortran" / "include_file.f", ROOT / "tests" / "fortran" / "module_mpi.f90",
-            ROOT / "tests" / "abi" / "removed.f", ROOT / "tests" / "abi" / "ignored.f90"]
+            ABI / "removed.f", ABI / "ignored.f90"]
+# What C programs call that only MPICH has, under names of its own.
+IN_C = {"mpich": [ABI / "deleted.c"], "openmpi": []}
 # By ABI: packages, the library in them and its name as Tern has it, at least so many procedures, libraries to link with, and where
 # mpif.h and the modules lie.
 OTHERS = {
@@ -41,11 +45,28 @@ LACKING = {
 BESIDES = re.compile(r"_f08(ts)?(_large)?_$|__$|^p?mpix|^p?mpir|^p?mpi_sizeof_")
 
 
+def exported(library, pattern):
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    names = (line.split()[-1].split("@")[0] for line in listed.splitlines())
+    return {name for name in names if re.fullmatch(pattern, name)}
+
+
 def procedures(library):
     """What Fortran programs may call of a library."""
-    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    names = (line.split()[-1] for line in listed.splitlines())
-    return {name for name in names if re.fullmatch(r"p?mpi\w*_", name) and not BESIDES.search(name)}
+    return {name for name in exported(library, r"p?mpi\w*_") if not BESIDES.search(name)}
+
+
+def functions(library):
+    """What C programs may call of a library."""
+    return exported(library, r"P?MPIX?_\w+")
+
+
+def lacking(wanted, found, least):
+    """What is wrong with what was found, where so many must be wanted."""
+    missing = sorted(wanted - found)
+    if len(wanted) < least:
+        return f"only {len(wanted)} found in the other library"
+    return f"lacking: {' '.join(missing)}" if missing else None
 
 
 def run(*words, cwd):
@@ -61,15 +82,14 @@ def complaints(place, abi, usr, ranks):
     """(what was tried, what is wrong with it) of all there is to try."""
     _, theirs, ours, least, linked, include, modules = OTHERS[abi]
     libraries = usr / "lib" / place.triplet()
-    theirs, ours = libraries / theirs, place.prefix / "lib" / "tern" / abi / ours
-    wanted = procedures(theirs)
-    missing = sorted(wanted - procedures(ours))
-    few = f"only {len(wanted)} procedures found in {theirs}" if len(wanted) < least else None
-    yield "the procedures", few or (f"lacking: {' '.join(missing)}" if missing else None)
+    own = place.prefix / "lib" / "tern" / abi
+    yield "the procedures", lacking(procedures(libraries / theirs), procedures(own / ours), least)
+    if abi == "mpich":
+        yield "the functions", lacking(functions(libraries / "libmpich.so.12"), functions(own / "libmpi.so.12"), least)
     include = usr / include.format(place.triplet())
     modules = next((usr / "lib" / place.triplet() / "fortran").glob(f"gfortran-mod-*/{modules}"))
     with tempfile.TemporaryDirectory() as work:
-        for program in PROGRAMS:
+        for program in PROGRAMS + IN_C[abi]:
             binary, source = pathlib.Path(work) / program.stem, pathlib.Path(work) / program.name
             text = program.read_text()
             for here, there in LACKING[abi]:

@@ -63,9 +63,7 @@ macro_rules! variables {
     )* };
 }
 
-#[cfg(feature = "openmpi")]
-pub(super) use renamed;
-pub(super) use {duplicates, functions, variables};
+pub(super) use {duplicates, functions, renamed, variables};
 
 macro_rules! conversions {
     ($($object:ident $c2f:ident $pc2f:literal $f2c:ident $pf2c:literal)*) => { functions! { $(

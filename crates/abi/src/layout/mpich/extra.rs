@@ -8,7 +8,7 @@ use mpi::error::{Class, Result, fail};
 
 use super::Set;
 use crate::cx::Cx;
-use crate::layout::former::{duplicates, functions, variables};
+use crate::layout::former::{duplicates, functions, renamed, variables};
 use crate::table::rows;
 
 variables! {
@@ -37,6 +37,13 @@ functions! {
         unsafe { is_supported.write(0) };
         0
     }
+}
+
+// As MPI 4.1 took them up.
+renamed! {
+    MPIX_Delete_error_class "PMPIX_Delete_error_class" (class: i32) => PMPI_Remove_error_class;
+    MPIX_Delete_error_code "PMPIX_Delete_error_code" (code: i32) => PMPI_Remove_error_code;
+    MPIX_Delete_error_string "PMPIX_Delete_error_string" (code: i32) => PMPI_Remove_error_string;
 }
 
 fn refuse(_: &Cx) -> Result {
