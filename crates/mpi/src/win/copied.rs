@@ -79,23 +79,31 @@ impl Tally {
     /// message for each. It counts if it is for the kernel, or if this is the last word on it.
     #[inline]
     pub fn is_for_kernel(&mut self, target: u32, verb: Verb, len: u64, is_last: bool) -> bool {
-        let worth = match verb {
-            Verb::Get => return true,
-            Verb::Put => 1,
-            _ => CHANGE,
-        };
+        let is_few = self.is_few(target, verb, len);
+        if (is_few || is_last) && verb != Verb::Get {
+            self.targets[target as usize] = self.with(target, verb);
+        }
+        is_few
+    }
+
+    /// The count at a target with one more operation.
+    #[inline]
+    fn with(&self, target: u32, verb: Verb) -> Count {
         let Tally { epoch, targets } = self;
-        let count = &mut targets[target as usize];
+        let mut count = targets[target as usize];
         if count.epoch != *epoch {
             let spared = count.spared.saturating_sub(1);
-            *count = Count { epoch: *epoch, now: 0, before: count.now, spared, ..*count };
+            count = Count { epoch: *epoch, now: 0, before: count.now, spared, ..count };
         }
-        let now = count.now.saturating_add(worth);
-        let is_for_kernel = count.before.max(now) <= FEW || count.spared > 0 || len > BATCH_BYTES as u64;
-        if is_for_kernel || is_last {
-            count.now = now;
-        }
-        is_for_kernel
+        let worth = if verb == Verb::Put { 1 } else { CHANGE };
+        Count { now: count.now.saturating_add(worth), ..count }
+    }
+
+    /// Whether one more at this target would be for the kernel.
+    #[inline]
+    pub fn is_few(&self, target: u32, verb: Verb, len: u64) -> bool {
+        let Count { now, before, spared, .. } = self.with(target, verb);
+        verb == Verb::Get || before.max(now) <= FEW || spared > 0 || len > BATCH_BYTES as u64
     }
 
     /// A target has acknowledged what it was told in an epoch after so long.
@@ -189,6 +197,7 @@ fn operate<D: Device>(
     (remote, epoch): (usize, &Epoch),
 ) -> Result<bool> {
     let Operation { verb, target, area, data, result, compare } = operation;
+    let is_early = active.is_early(*target);
     let Active { near: Some(control), tally, touched, .. } = active else { return Ok(false) };
     let is_few = tally.is_for_kernel(*target, *verb, area.len(), true);
     let is_run = |ty: &Datatype| ty.is_contiguous();
@@ -197,7 +206,7 @@ fn operate<D: Device>(
         && result.as_ref().is_none_or(|result| is_run(&result.ty));
     // Accumulates have an order, and none goes past one that is told.
     let is_behind = !verb.moves() && touched[*target as usize];
-    if !is_few || !are_runs || is_behind {
+    if !is_few || !are_runs || is_behind || is_early {
         return Ok(false);
     }
     let process = place.world_rank(*target) as usize;
@@ -363,8 +372,8 @@ fn locate_near<D: Device>(
         return None;
     }
     let found = located.or_else(|| find(engine, place, active, target, (there.disp, len_bytes)))?;
-    // Accumulates have an order, and none goes past one that is told.
-    let is_behind = !verb.moves() && active.touched[target as usize];
+    // Accumulates have an order, and none goes past one that is told; nor does anything past what was told for the last fence.
+    let is_behind = !verb.moves() && active.touched[target as usize] || active.is_early(target);
     (active.tally.is_for_kernel(target, verb, len_bytes, false) && !is_behind).then_some(found)
 }
 

@@ -142,7 +142,9 @@ impl<D: Device> World<D> {
                 Sync::Lock(kind) => Record::Lock(kind, reply),
             },
         );
-        send_batch(active, place, target, engine, detached)
+        let sent = send_batch(active, place, target, engine, detached);
+        active.say_sent(target);
+        sent
     }
 
     /// Which targets, of one or of all, have operations under way of which it is not known that they are done there.
@@ -268,8 +270,11 @@ impl<D: Device> World<D> {
             return Ok(completed);
         }
         let window = self.window(win)?;
+        // Whoever has told has counted before what is to be heeded.
+        let is_counted = window.counts() && told == direct::Told::Complete;
+        let is_early = is_counted && from.iter().any(|rank| window.awaits(told, *rank));
         if let Some(control) = window.path.control_mut() {
-            let heard = control.heard(told, from);
+            let heard = !is_early && control.heard(told, from);
             if heard && told == direct::Told::Complete {
                 soon::exposure_ended(window);
             }
@@ -414,9 +419,14 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let distance = engine.device().distance(window.place.world_rank(target) as usize);
         let (copies, is_mapped) = (window.copies, window.members[target as usize].mapped);
+        let is_of_two = window.members.len() == 2;
         let Some(active) = window.active().filter(|active| active.unheeded[target as usize]) else {
             return Ok(false);
         };
+        if active.near.is_some() {
+            let is_told = is_of_two && !active.tally.is_few(target, operation.verb, operation.area.len());
+            return Ok(active.is_early(target) && !is_told);
+        }
         let is_long = copies && operation.area.len() > BATCH_BYTES as u64;
         let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target))
             && !active.goes_along(&engine.learner().facts, distance, operation);
@@ -508,7 +518,7 @@ fn begin_batch<D: Device>(active: &mut Active, operation: &Operation, engine: &m
     }
 }
 
-fn send_batch<D: Device>(
+pub(super) fn send_batch<D: Device>(
     active: &mut Active,
     place: &Place,
     target: u32,
@@ -523,6 +533,7 @@ fn send_batch<D: Device>(
     let to = (to, place.context_for(Purpose::Message), TELL);
     let left = send(engine, detached, to, batch).map_err(|error| at_target(target, &error))?;
     active.held[target as usize] |= !left;
+    active.was_sent(target);
     Ok(())
 }
 
