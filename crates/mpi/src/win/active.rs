@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use super::along::Sums;
-use super::copied::{Attached, Tally};
+use super::copied::Attached;
 use super::direct::Control;
 use super::far::Far;
 use super::fence::Fences;
@@ -16,6 +16,7 @@ use super::heed::Messages;
 use super::locks::Locks;
 use super::message::{self, Record, Told, TypeName};
 use super::operation::Operation;
+use super::tally::Tally;
 use super::{Window, packed};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error};
@@ -196,7 +197,7 @@ pub struct Active {
     pub near: Option<Control>,
     /// What targets count instead of acknowledging it.
     pub(super) messages: Messages,
-    /// What tells how many operations an epoch has at each target.
+    /// What tells whether operations are copies or told.
     pub(super) tally: Tally,
     /// Whether this rank has been told anything in this exposure epoch, and in the one before: then who waits for its end serves meanwhile.
     pub(super) heeds: [bool; 2],

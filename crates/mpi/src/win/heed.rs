@@ -19,6 +19,7 @@
 //! have to say what they refuse.
 
 use super::active::Active;
+use super::epoch::Epoch;
 use super::issue::send_batch;
 use super::{Path, Window, soon};
 use crate::error::Result;
@@ -44,6 +45,12 @@ impl Active {
     /// Whether targets count what they were told instead of being asked for it.
     fn counts(&self) -> bool {
         self.near.is_some() && !self.refuses
+    }
+
+    /// Whether targets are asked for what they were told in this epoch.
+    #[inline]
+    pub(super) fn is_asked(&self, epoch: &Epoch) -> bool {
+        !self.counts() || epoch.has_locks()
     }
 
     /// A message has been sent to a target.

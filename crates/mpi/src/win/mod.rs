@@ -22,6 +22,7 @@ mod price;
 pub mod quick;
 mod serve;
 mod soon;
+mod tally;
 mod target;
 
 use std::any::Any;
