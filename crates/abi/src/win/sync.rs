@@ -78,8 +78,35 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
     told.and(settled)
 }
 
-/// Waits until a target has heeded all that it was told, so that the lock is held that has been asked for.
+/// Ends this rank's operations as far as it has to before it says by a word that its epoch is over: what targets were told they wait for
+/// themselves where it is counted. Those to whom not all has left are `held`.
+fn leave(cx: &Cx, win: Handle, is_fence: bool, held: &mut Vec<u32>) -> Result {
+    let counts = cx.world().window(win)?.counts();
+    if counts { cx.world().let_all_leave(win, is_fence, held) } else { complete_at(cx, win, None) }
+}
+
+/// Waits until what this rank has told these has left it, and what it has fetched is here.
+fn have_left(cx: &Cx, win: Handle, held: &[u32]) -> Result {
+    wait::until(cx, |world| Ok((world.is_quiet(win, None)? && world.have_left(win, held)?).then_some(())))
+}
+
+/// Waits until a target has heeded what it was told for the last fence.
+fn be_heeded(cx: &Cx, win: Handle, target: u32) -> Result {
+    if cx.world().has_heeded_fence(win, target)? {
+        return Ok(());
+    }
+    cx.world().waits_for_heed(win, target, true)?;
+    let heeded = wait::until(cx, |world| Ok(world.has_heeded_fence(win, target)?.then_some(())));
+    cx.world().waits_for_heed(win, target, false)?;
+    heeded
+}
+
+/// Waits until a target has heeded all that it was told before: so that the lock is held that has been asked for, or nothing comes before what
+/// the last fence has ended.
 pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
+    if cx.world().window(win)?.is_near() {
+        return be_heeded(cx, win, target);
+    }
     cx.world().synchronise(win, target, Sync::Lull)?;
     let settled = settle(cx, win, Some(target));
     let mut world = cx.world();
@@ -142,9 +169,10 @@ fn tell_or_ask(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
     Ok(completed)
 }
 
-/// Completes this rank's operations, then meets all others: by words in shared memory, or by a barrier. How the operations ended.
+/// Ends this rank's operations, then meets all others: by words in shared memory, or by a barrier. How the operations ended.
 fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
-    let completed = if assert & NOPRECEDE == 0 { complete_at(cx, win, None) } else { Ok(()) };
+    let mut held = Vec::new();
+    let completed = if assert & NOPRECEDE == 0 { leave(cx, win, true, &mut held) } else { Ok(()) };
     let (comm, met) = {
         let mut world = cx.world();
         (world.window(win)?.comm, world.meet(win, assert)?)
@@ -161,7 +189,7 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
             return Ok(completed.and(agree));
         }
     }
-    Ok(completed.and(cx.world().agrees(win, assert)))
+    Ok(completed.and(have_left(cx, win, &held)).and(cx.world().agrees(win, assert)))
 }
 
 /// Members of a group as ranks of the window.
@@ -200,9 +228,15 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
         let window = world.window(win)?;
         window.is_near() || window.flavour == mpi::win::Flavour::Dynamic
     };
-    let completed = if by_words { complete_at(cx, win, None) } else { far::be_heeded(cx, win, &targets) };
+    let mut held = Vec::new();
+    let completed = match by_words {
+        true => leave(cx, win, false, &mut held),
+        false => far::be_heeded(cx, win, &targets),
+    };
     let told = cx.world().notify(win, &targets, Told::Complete);
-    let fetched = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
+    let fetched = wait::until(cx, |world| {
+        Ok((world.has_fetched(win, None)? && world.have_left(win, &held)?).then_some(()))
+    });
     with_epoch(cx, win, |epoch| {
         epoch.ended();
         Ok(())

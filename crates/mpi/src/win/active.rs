@@ -8,13 +8,15 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use super::along::Sums;
-use super::copied::{Attached, Tally};
+use super::copied::Attached;
 use super::direct::Control;
 use super::far::Far;
 use super::fence::Fences;
+use super::heed::Messages;
 use super::locks::Locks;
 use super::message::{self, Record, Told, TypeName};
 use super::operation::Operation;
+use super::tally::Tally;
 use super::{Window, packed};
 use crate::datatype::Datatype;
 use crate::error::{Class, Error};
@@ -156,8 +158,8 @@ pub struct Active {
     pub held: Box<[bool]>,
     /// By rank: it was told of an unlock without being asked for an answer.
     pub untold: Box<[bool]>,
-    /// By target: the last fence has ended operations that it was told by messages, and it is not known that these are heeded: what does
-    /// not go by a message would overtake them.
+    /// By target: the last fence has ended operations that it was told by messages, by this rank or, where ranks meet by words, by any, and it is
+    /// not known that these are heeded: what does not go by a message would overtake them.
     pub unheeded: Box<[bool]>,
     /// By target: it had to be asked for that ([`Active::mark`]).
     pub was_asked: Box<[bool]>,
@@ -193,7 +195,9 @@ pub struct Active {
     last_reply: i32,
     /// Words that all ranks map, where they share a host and the kernel copies between them: by these they synchronise.
     pub near: Option<Control>,
-    /// What tells how many operations an epoch has at each target.
+    /// What targets count instead of acknowledging it.
+    pub(super) messages: Messages,
+    /// What tells whether operations are copies or told.
     pub(super) tally: Tally,
     /// Whether this rank has been told anything in this exposure epoch, and in the one before: then who waits for its end serves meanwhile.
     pub(super) heeds: [bool; 2],
@@ -234,6 +238,7 @@ impl Active {
             types: HashMap::new(),
             last_reply: 0,
             near: None,
+            messages: Messages::new(ranks),
             tally: Tally::new(ranks),
             heeds: [false; 2],
             attached: vec![Attached::default(); ranks].into(),

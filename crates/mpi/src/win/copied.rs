@@ -9,7 +9,7 @@
 //!
 //! What is atomic is so by the guard alone, which targets take for what they are told, too: a call of the kernel costs a third of a
 //! message there and back, so of many operations of one epoch all but Gets are told the target in one message, and so is what
-//! lies in several runs. How many an epoch has is taken from the one before; a target that takes its time is told nothing for a while ([`Tally`]).
+//! lies in several runs: whichever costs less ([`super::tally`]).
 
 use super::active::{Active, BATCH_BYTES};
 use super::direct::Control;
@@ -17,6 +17,7 @@ use super::epoch::Epoch;
 use super::issue::at_target;
 use super::operation::{Operation, Verb, combine};
 use super::quick::{There, run_at};
+use super::tally::{Asked, Tally};
 use super::{Flavour, Member, Path, Window, about};
 use crate::comm::Place;
 use crate::datatype::{self, Basic, Datatype};
@@ -29,83 +30,10 @@ use fabric::{Device, Fault, Span};
 use proto::Engine;
 use proto::event::Event;
 
-/// Most Puts of an epoch that the kernel makes one by one: so many take as long as the acknowledgement that they spare.
-const FEW: u32 = 4;
-/// Of what is read and written, under a guard, one takes as long as so many Puts.
-const CHANGE: u32 = 3;
-/// What a short copy by the kernel takes, near enough to tell a target that computes, or has no core, from one that heeds what it is told.
-const COPY_NS: u64 = 500;
-/// Such a target takes so many times as long for all that it was told as copies would.
-const LATE: u64 = 2;
-/// Epochs for which it is told nothing more, at first and at most: the number doubles as long as it is late when it is told again.
-const SPARED: (u32, u32) = (16, 1024);
 /// Bytes that are read, combined and written at a time: as many as stay in the nearer caches.
 const PIECE: usize = 64 << 10;
 /// Bytes of a piece that needs no memory of its own.
 const SHORT: usize = 64;
-
-/// How many operations there are in an epoch at each target, this one and the last, and whether targets heed at once what they are told.
-#[derive(Debug)]
-pub struct Tally {
-    epoch: u32,
-    targets: Box<[Count]>,
-}
-
-/// Of one target.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    epoch: u32,
-    now: u32,
-    before: u32,
-    /// Epochs, this one included, for which it is told nothing that the kernel can do, for it was late.
-    spared: u32,
-    /// For how many it was the last time.
-    again: u32,
-}
-
-impl Tally {
-    /// Of so many targets.
-    pub fn new(ranks: usize) -> Tally {
-        Tally { epoch: 0, targets: vec![Count::default(); ranks].into() }
-    }
-
-    /// Epochs are over.
-    #[inline]
-    pub fn ended(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
-    }
-
-    /// One more at this target, of so many bytes; whether it is for the kernel rather than to be told. What a Get is told comes back in a
-    /// message for each. It counts if it is for the kernel, or if this is the last word on it.
-    #[inline]
-    pub fn is_for_kernel(&mut self, target: u32, verb: Verb, len: u64, is_last: bool) -> bool {
-        let worth = match verb {
-            Verb::Get => return true,
-            Verb::Put => 1,
-            _ => CHANGE,
-        };
-        let Tally { epoch, targets } = self;
-        let count = &mut targets[target as usize];
-        if count.epoch != *epoch {
-            let spared = count.spared.saturating_sub(1);
-            *count = Count { epoch: *epoch, now: 0, before: count.now, spared, ..*count };
-        }
-        let now = count.now.saturating_add(worth);
-        let is_for_kernel = count.before.max(now) <= FEW || count.spared > 0 || len > BATCH_BYTES as u64;
-        if is_for_kernel || is_last {
-            count.now = now;
-        }
-        is_for_kernel
-    }
-
-    /// A target has acknowledged what it was told in an epoch after so long.
-    pub fn waited(&mut self, target: u32, took_ns: u64) {
-        let count = &mut self.targets[target as usize];
-        let is_late = took_ns > LATE * COPY_NS * u64::from(count.now);
-        count.again = if is_late { (2 * count.again).clamp(SPARED.0, SPARED.1) } else { 0 };
-        count.spared = if is_late { count.again + 1 } else { 0 };
-    }
-}
 
 /// What a target has attached to a dynamic window.
 #[derive(Clone, Debug, Default)]
@@ -189,19 +117,22 @@ fn operate<D: Device>(
     (remote, epoch): (usize, &Epoch),
 ) -> Result<bool> {
     let Operation { verb, target, area, data, result, compare } = operation;
+    let (is_early, is_asked) = (active.is_early(*target), active.is_asked(epoch));
     let Active { near: Some(control), tally, touched, .. } = active else { return Ok(false) };
-    let is_few = tally.is_for_kernel(*target, *verb, area.len(), true);
+    let asked = Asked { target: *target, verb: *verb, len: area.len(), is_asked };
+    let is_few = tally.is_for_kernel(&engine.learner().facts, &asked, true);
     let is_run = |ty: &Datatype| ty.is_contiguous();
     let are_runs = is_run(&area.ty)
         && (!verb.carries() || is_run(&data.ty))
         && result.as_ref().is_none_or(|result| is_run(&result.ty));
     // Accumulates have an order, and none goes past one that is told.
     let is_behind = !verb.moves() && touched[*target as usize];
-    if !is_few || !are_runs || is_behind {
+    if !is_few || !are_runs || is_behind || is_early {
         return Ok(false);
     }
     let process = place.world_rank(*target) as usize;
     let len = area.len() as usize;
+    let since_ns = tally.is_timed().then(|| engine.device().now_ns());
     let copied = match (verb, result, area.ty.basic()) {
         (Verb::Put, ..) => engine.copy_alone(process, false, Span { addr: data.addr, len }, remote),
         (Verb::Get, Some(result), _) => {
@@ -210,11 +141,22 @@ fn operate<D: Device>(
         (_, result, Some(basic)) => {
             let (data, result) = (data.addr, result.as_ref().map(|result| result.addr));
             let change = Change { verb: *verb, basic, data, result, compare: *compare, remote };
-            return change.make(engine, process, control, (*target, epoch.is_alone(*target)), len);
+            let done = change.make(engine, process, control, (*target, epoch.is_alone(*target)), len);
+            note(tally, engine, &asked, since_ns);
+            return done;
         }
         _ => Ok(false),
     };
+    note(tally, engine, &asked, since_ns);
     copied.map_err(|reason| at_target(*target, &fault(reason)))
+}
+
+/// An operation that was timed from then on is over.
+#[inline]
+fn note<D: Device>(tally: &mut Tally, engine: &Engine<D>, asked: &Asked, since_ns: Option<u64>) {
+    if let Some(since_ns) = since_ns {
+        tally.copied(asked, engine.device().now_ns().saturating_sub(since_ns));
+    }
 }
 
 /// An operation that changes a run of elements of a target, or fetches them whole.
@@ -343,7 +285,10 @@ fn copy_alone<D: Device>(
     copied.map_err(|reason| at_target(*target, &fault(reason)))
 }
 
-/// The address of a run of `len` bytes at a target of a window whose ranks synchronise by words although they do not map its memory, if an
+/// An operation that is begun by the kernel: what it is, where, and when it began if it is timed.
+type Begun = (Asked, usize, Option<u64>);
+
+/// An operation on a run of `len` bytes at a target of a window whose ranks synchronise by words although they do not map its memory, if an
 /// epoch includes it and this is for the kernel.
 fn locate_near<D: Device>(
     window: &mut Window,
@@ -351,7 +296,7 @@ fn locate_near<D: Device>(
     verb: Verb,
     there: &There,
     len: usize,
-) -> Option<usize> {
+) -> Option<Begun> {
     let (target, len_bytes) = (u32::try_from(there.target).ok()?, len as u64);
     if !window.is_near() {
         return None;
@@ -363,9 +308,13 @@ fn locate_near<D: Device>(
         return None;
     }
     let found = located.or_else(|| find(engine, place, active, target, (there.disp, len_bytes)))?;
-    // Accumulates have an order, and none goes past one that is told.
-    let is_behind = !verb.moves() && active.touched[target as usize];
-    (active.tally.is_for_kernel(target, verb, len_bytes, false) && !is_behind).then_some(found)
+    // Accumulates have an order, and none goes past one that is told; nor does anything past what was told for the last fence.
+    let is_behind = !verb.moves() && active.touched[target as usize] || active.is_early(target);
+    let asked = Asked { target, verb, len: len_bytes, is_asked: active.is_asked(epoch) };
+    if is_behind || !active.tally.is_for_kernel(&engine.learner().facts, &asked, false) {
+        return None;
+    }
+    Some((asked, found, active.tally.is_timed().then(|| engine.device().now_ns())))
 }
 
 /// Puts or gets a run by the kernel where that is how it goes; whether it is done.
@@ -376,12 +325,17 @@ pub(super) fn copy_now<const PUT: bool, D: Device>(
     here: Span,
 ) -> bool {
     let verb = if PUT { Verb::Put } else { Verb::Get };
-    let Some(remote) = locate_near(window, engine, verb, there, here.len) else { return false };
+    let Some((asked, remote, since_ns)) = locate_near(window, engine, verb, there, here.len) else {
+        return false;
+    };
     let process = window.place.world_rank(there.target as u32) as usize;
     // Of what has failed the general path finds out the same, and tells.
     let done = engine.copy_alone(process, !PUT, here, remote) == Ok(true);
     if done {
         engine.count(Event::WindowCopied);
+    }
+    if let Some(active) = window.active() {
+        note(&mut active.tally, engine, &asked, since_ns);
     }
     done
 }
@@ -407,7 +361,9 @@ impl<D: Device> World<D> {
         win: Handle,
     ) -> bool {
         let Some((window, engine)) = self.parts(win) else { return false };
-        let Some(remote) = locate_near(window, engine, verb, there, len) else { return false };
+        let Some((asked, remote, since_ns)) = locate_near(window, engine, verb, there, len) else {
+            return false;
+        };
         let target = there.target as u32;
         let is_alone = window.epoch.is_alone(target);
         let Window { path: Path::Active(active), place, .. } = window else { return false };
@@ -420,52 +376,8 @@ impl<D: Device> World<D> {
             // Part of it may be done, so nobody is to begin once more. The end of the epoch tells.
             Err(error) => _ = active.failure.get_or_insert(about(win, &error)),
         }
+        note(&mut active.tally, engine, &asked, since_ns);
         engine.count(Event::WindowCopied);
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SUM: Verb = Verb::Accumulate(Predefined::Sum);
-
-    /// How many Puts of an epoch of so many are for the kernel, each asked of twice as programs do that begin at once.
-    fn epoch(tally: &mut Tally, count: u32, target: u32) -> u32 {
-        let mut is_for_kernel = |is_last| tally.is_for_kernel(target, Verb::Put, 8, is_last);
-        let few = (0..count).filter(|_| is_for_kernel(false) || is_for_kernel(true)).count() as u32;
-        tally.ended();
-        few
-    }
-
-    /// Of many in an epoch the first few are taken for an epoch of few, and none of the next epoch.
-    #[test]
-    fn an_epoch_is_taken_to_be_like_the_last_one_at_its_target() {
-        let mut tally = Tally::new(2);
-        assert_eq!(epoch(&mut tally, FEW, 0), FEW);
-        assert_eq!(epoch(&mut tally, 10 * FEW, 0), FEW);
-        assert_eq!(epoch(&mut tally, 3, 1), 3, "another target");
-        assert_eq!(epoch(&mut tally, 1, 0), 0);
-        assert_eq!(epoch(&mut tally, 2, 0), 2);
-        assert!(tally.is_for_kernel(1, SUM, 8, true) && tally.is_for_kernel(1, Verb::Put, 8, true));
-        assert!(!tally.is_for_kernel(1, SUM, 8, true) && tally.is_for_kernel(1, SUM, 1 << 20, true));
-        assert!(tally.is_for_kernel(1, Verb::Get, 8, true));
-    }
-
-    /// A target that is late is told less and less often, until it is in time.
-    #[test]
-    fn who_is_late_is_told_nothing_for_some_epochs() {
-        let mut tally = Tally::new(1);
-        let mut spared = |took_ns| {
-            while epoch(&mut tally, 10, 0) == 10 {}
-            assert_eq!(epoch(&mut tally, 10, 0), 0);
-            tally.waited(0, took_ns);
-            (0..).take_while(|_| epoch(&mut tally, 10, 0) == 10).count() as u32
-        };
-        let (late_ns, in_time_ns) = (LATE * COPY_NS * 10 + 1, COPY_NS * 10);
-        assert_eq!([late_ns, late_ns, late_ns].map(&mut spared), [16, 32, 64]);
-        assert_eq!([in_time_ns, late_ns].map(&mut spared), [0, 16]);
-        assert_eq!((0..20).map(|_| spared(late_ns)).max(), Some(SPARED.1));
     }
 }

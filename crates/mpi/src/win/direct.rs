@@ -7,8 +7,9 @@
 //!                what it has attached to a dynamic window, where that is
 //!                a word for each round of a barrier
 //!                whether it is in the middle of atomic instructions
+//!                the last barrier behind which it has heeded what it was told
 //!                whether its elements are changed under its guard alone
-//!                posts of each rank to it | completes of each rank to it
+//!                posts of each rank to it | completes of each rank to it | messages of each rank to it
 //! ```
 //!
 //! Posts and completes are counted up by the one and compared by the other with what it has used up, and barriers are
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 use std::time::{Duration, Instant};
 
+use super::barrier::Barrier;
 use super::epoch::LockType;
 use super::operation::{self, Area, Operation, Place, Verb};
 use super::{Member, packed};
@@ -58,13 +60,11 @@ const SHARES: u32 = 2;
 const CHANGES: usize = 24;
 const REGIONS: usize = 28;
 const PLACE: [usize; 2] = [32, 36];
-/// Words of a barrier: its number, what its rank says with it, and what it has said with the one before, for who signals may be one
-/// barrier ahead of who looks.
-const ROUNDS: usize = 64;
-const SAYS: u32 = 3;
-const SAID: u32 = 15;
-const SAID_BITS: u32 = 4;
+/// Words of a barrier, by round.
+pub(super) const ROUNDS: usize = 64;
 const BUSY: usize = ROUNDS + 32 * 4;
+/// The last barrier behind which its rank has heeded all that it was told before.
+const HEEDED: usize = BUSY + 4;
 const STILL: usize = BUSY + 64;
 /// Bytes before the counters of a rank: the words above, those of different writers on lines of their own, and as many
 /// rounds as any number of ranks needs.
@@ -72,12 +72,28 @@ const HEAD_BYTES: usize = STILL + 64;
 /// How long an element is guarded at most: a rank that dies meanwhile would keep it for ever.
 const GUARD_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Words that the ranks of a window share.
+/// Where the words are that the ranks of a window share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    base: usize,
+    /// How many ranks there are.
+    pub ranks: usize,
+    /// This one.
+    pub me: usize,
+}
+
+impl Words {
+    /// Hands over a word of a rank.
+    #[inline(always)]
+    pub fn word<R>(self, rank: u32, at: usize, f: impl FnOnce(&AtomicU32) -> R) -> R {
+        mem::word(self.base + rank as usize * Control::stride(self.ranks) + at, f)
+    }
+}
+
+/// The words of a window, and what of them this rank has used up.
 #[derive(Debug)]
 pub struct Control {
-    base: usize,
-    ranks: usize,
-    me: usize,
+    words: Words,
     /// Of each rank: posts that this rank has told it.
     posted: Box<[u32]>,
     /// Of each rank: completes that this rank has told it.
@@ -87,20 +103,6 @@ pub struct Control {
     /// Of each rank: its completes that have been used up.
     completes: Box<[u32]>,
     barrier: Barrier,
-}
-
-/// How far the last barrier has come.
-#[derive(Debug, Default)]
-struct Barrier {
-    /// Its number.
-    serial: u32,
-    /// The round whose signal is awaited; `None` between barriers.
-    round: Option<u32>,
-    /// What this rank says with it, two bits, and with the one before.
-    says: u32,
-    said: u32,
-    /// What the rank before this one has said with it, if that is something else.
-    differs: Option<u32>,
 }
 
 /// Which counter.
@@ -119,36 +121,32 @@ impl Control {
     }
 
     fn stride(ranks: usize) -> usize {
-        (HEAD_BYTES + ranks * 8).next_multiple_of(64)
+        (HEAD_BYTES + ranks * 12).next_multiple_of(64)
     }
 
     /// The words at this address, for rank `me`.
     pub fn new(base: usize, ranks: usize, me: usize) -> Control {
         let zero = || vec![0; ranks].into_boxed_slice();
         let (posted, completed, posts, completes) = (zero(), zero(), zero(), zero());
-        Control { base, ranks, me, posted, completed, posts, completes, barrier: Barrier::default() }
+        let words = Words { base, ranks, me };
+        Control { words, posted, completed, posts, completes, barrier: Barrier::default() }
     }
 
     /// All words of this rank are zero again, for a window after the one that had them.
     pub fn clear(&self) {
-        for at in (0..Control::stride(self.ranks)).step_by(4) {
-            self.word(self.me as u32, at, |word| word.store(0, Ordering::Relaxed));
+        for at in (0..Control::stride(self.words.ranks)).step_by(4) {
+            self.word(self.words.me as u32, at, |word| word.store(0, Ordering::Relaxed));
         }
     }
 
     #[inline(always)]
-    fn address(&self, rank: u32, at: usize) -> usize {
-        self.base + rank as usize * Control::stride(self.ranks) + at
-    }
-
-    #[inline(always)]
     fn word<R>(&self, rank: u32, at: usize, f: impl FnOnce(&AtomicU32) -> R) -> R {
-        mem::word(self.address(rank, at), f)
+        self.words.word(rank, at, f)
     }
 
     #[inline(always)]
     fn counter(&self, told: Told, from: u32) -> usize {
-        let skip = if told == Told::Post { 0 } else { self.ranks * 4 };
+        let skip = if told == Told::Post { 0 } else { self.words.ranks * 4 };
         HEAD_BYTES + skip + from as usize * 4
     }
 
@@ -189,7 +187,7 @@ impl Control {
         self.word(target, NEXT, |word| word.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// This rank waits for the lock of a target without a ticket.
+    /// This rank waits for the lock of a target without a ticket, or for what that is to heed.
     pub fn waits(&self, target: u32) {
         self.word(target, WAITERS, |word| word.fetch_add(1, Ordering::SeqCst));
     }
@@ -253,8 +251,9 @@ impl Control {
 
     /// Runs what changes the regions that this rank has attached, and says where they are then.
     pub fn change_table(&self, change: impl FnOnce() -> (usize, usize)) {
-        let store = |at, value| self.word(self.me as u32, at, |word| word.store(value, Ordering::Release));
-        let changes = self.word(self.me as u32, CHANGES, |word| word.load(Ordering::Relaxed));
+        let store =
+            |at, value| self.word(self.words.me as u32, at, |word| word.store(value, Ordering::Release));
+        let changes = self.word(self.words.me as u32, CHANGES, |word| word.load(Ordering::Relaxed));
         store(CHANGES, changes.wrapping_add(1));
         fence(Ordering::SeqCst);
         let (addr, count) = change();
@@ -281,7 +280,7 @@ impl Control {
     /// Tells a rank, which has to be woken.
     #[inline]
     pub fn tell(&mut self, told: Told, to: u32) {
-        let at = self.counter(told, self.me as u32);
+        let at = self.counter(told, self.words.me as u32);
         let counts = if told == Told::Post { &mut self.posted } else { &mut self.completed };
         let count = &mut counts[to as usize];
         *count = count.wrapping_add(1);
@@ -296,12 +295,7 @@ impl Control {
             Told::Post => self.posts[rank as usize],
             Told::Complete => self.completes[rank as usize],
         };
-        self.word(self.me as u32, self.counter(told, rank), |word| word.load(Ordering::Acquire)) != used
-    }
-
-    /// How many barriers have begun.
-    pub fn barriers(&self) -> u32 {
-        self.barrier.serial
+        self.word(self.words.me as u32, self.counter(told, rank), |word| word.load(Ordering::Acquire)) != used
     }
 
     /// Whether all of these have told this rank once more; then that is used up.
@@ -315,74 +309,82 @@ impl Control {
         true
     }
 
+    /// Tells a rank how many messages of this one it has been sent: that many are to be heeded by who hears of what is told behind this.
+    pub fn count(&self, to: u32, messages: u32) {
+        self.word(to, self.messages(self.words.me as u32), |word| word.store(messages, Ordering::Release));
+    }
+
+    /// How many messages a rank has sent this one, as far as it has said.
+    #[inline]
+    pub fn counted(&self, from: u32) -> u32 {
+        self.word(self.words.me as u32, self.messages(from), |word| word.load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    fn messages(&self, from: u32) -> usize {
+        HEAD_BYTES + self.words.ranks * 8 + from as usize * 4
+    }
+
+    /// This rank has heeded all that it was told before the last barrier; whether somebody waits for that, or for its lock.
+    #[must_use]
+    pub fn heeds(&self) -> bool {
+        let (me, serial) = (self.words.me as u32, self.barriers());
+        self.word(me, HEEDED, |word| word.store(serial, Ordering::SeqCst));
+        self.word(me, WAITERS, |word| word.load(Ordering::SeqCst)) != 0
+    }
+
+    /// Whether a rank has heeded all that it was told before the last barrier behind which any had to.
+    #[inline]
+    pub fn has_heeded(&self, rank: u32) -> bool {
+        let serial = self.word(rank, HEEDED, |word| word.load(Ordering::Acquire));
+        serial.wrapping_sub(self.barrier.told_at()) as i32 >= 0
+    }
+
+    /// How many barriers have begun.
+    pub fn barriers(&self) -> u32 {
+        self.barrier.serial()
+    }
+
     /// The rank before this one and what it has said with the barrier that is over, if this rank has said something else.
     #[inline]
     pub fn differs(&self) -> Option<(u32, u32)> {
-        let before = (self.me + self.ranks - 1) % self.ranks;
-        self.barrier.differs.map(|said| (before as u32, said))
+        let Words { ranks, me, .. } = self.words;
+        self.barrier.differs().map(|said| (((me + ranks - 1) % ranks) as u32, said))
     }
 
     /// As [`Control::differs`], which then is forgotten.
     pub fn take_differs(&mut self) -> Option<(u32, u32)> {
         let differs = self.differs();
-        self.barrier.differs = None;
+        self.barrier.agrees();
         differs
     }
 
-    /// A barrier that is over is to be over again when [`Control::meet`] is called next: that one tells what was wrong.
+    /// A barrier that is over is to be over again when [`Control::meet`] is called next: that one tells what was wrong, or waits for more.
     #[cold]
     pub fn meet_again(&mut self) {
-        self.barrier.round = Some((self.ranks as u64).next_power_of_two().trailing_zeros());
+        self.barrier.again(self.words);
     }
 
-    /// Begins a barrier of all ranks, or goes on with it; whether it is over. In each round a rank signals one that is
-    /// twice as far away as in the last, which `wake` wakes (dissemination). All are to say the same, of two bits:
-    /// [`Control::differs`].
+    /// Begins a barrier of all ranks, or goes on with it; whether it is over ([`Barrier::meet`]).
     #[inline]
-    pub fn meet(&mut self, says: u32, mut wake: impl FnMut(u32)) -> bool {
-        let (me, ranks) = (self.me as u64, self.ranks as u64);
-        let rounds = ranks.next_power_of_two().trailing_zeros();
-        let mut round = self.barrier.round.take();
-        if round.is_none() {
-            self.barrier.serial = self.barrier.serial.wrapping_add(1);
-            (self.barrier.said, self.barrier.says) = (self.barrier.says, says);
-        } else if round == Some(rounds) {
-            return true; // it was over before
-        }
-        let serial = self.barrier.serial << SAID_BITS;
-        loop {
-            let now = match round {
-                // Its number may be that of the next barrier already.
-                Some(round) => {
-                    let at = ROUNDS + round as usize * 4;
-                    let seen = self.word(me as u32, at, |word| word.load(Ordering::Acquire));
-                    let ahead = (seen & !SAID).wrapping_sub(serial) as i32;
-                    if ahead < 0 {
-                        self.barrier.round = Some(round);
-                        return false;
-                    }
-                    let theirs = if ahead == 0 { seen & SAYS } else { (seen & SAID) >> 2 };
-                    if round == 0 && theirs != self.barrier.says {
-                        self.barrier.differs = Some(theirs);
-                    }
-                    round + 1
-                }
-                None => 0,
-            };
-            if now == rounds {
-                return true;
-            }
-            let to = ((me + (1 << now)) % ranks) as u32;
-            let says = serial | self.barrier.said << 2 | self.barrier.says;
-            self.word(to, ROUNDS + now as usize * 4, |word| word.store(says, Ordering::Release));
-            wake(to);
-            round = Some(now);
-        }
+    pub fn meet(&mut self, says: u32, wake: impl FnMut(u32)) -> bool {
+        self.barrier.meet::<false>(self.words, says, wake)
+    }
+
+    /// The same where ranks may have [told](Control::tells) others something; then whether any has.
+    #[inline]
+    pub fn meet_told(&mut self, says: u32, wake: impl FnMut(u32)) -> Option<bool> {
+        self.barrier.meet::<true>(self.words, says, wake).then(|| self.barrier.was_told())
+    }
+
+    /// This rank has told others something, of which the barrier that begins next says so.
+    pub fn tells(&mut self) {
+        self.barrier.tells();
     }
 
     #[inline(always)]
     fn try_guard(&self, target: u32) -> bool {
-        let mine = self.me as u32 + 1;
+        let mine = self.words.me as u32 + 1;
         self.word(target, GUARD, |word| {
             let is_free = word.load(Ordering::Relaxed) == 0;
             is_free && word.compare_exchange(0, mine, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -454,14 +456,14 @@ impl Control {
     /// it has.
     #[inline(always)]
     fn briefly(&self, target: u32, f: impl FnOnce()) -> bool {
-        self.word(self.me as u32, BUSY, |word| word.store(1, Ordering::Relaxed));
+        self.word(self.words.me as u32, BUSY, |word| word.store(1, Ordering::Relaxed));
         // The barrier of who guards them orders the processor; the compiler must not look first either.
         compiler_fence(Ordering::SeqCst);
         let may = !self.is_guarded(target);
         if may {
             f();
         }
-        self.word(self.me as u32, BUSY, |word| word.store(0, Ordering::Release));
+        self.word(self.words.me as u32, BUSY, |word| word.store(0, Ordering::Release));
         may
     }
 
@@ -481,7 +483,7 @@ impl Control {
     /// Waits until nobody is in the middle of atomic instructions.
     fn wait_for_atomics(&self) -> Result {
         let start = Instant::now();
-        for rank in 0..self.ranks as u32 {
+        for rank in 0..self.words.ranks as u32 {
             while self.word(rank, BUSY, |word| word.load(Ordering::Acquire)) != 0 {
                 if start.elapsed() > GUARD_PATIENCE {
                     let seconds = GUARD_PATIENCE.as_secs();
@@ -698,61 +700,5 @@ mod tests {
         assert!(other.lock_in_turn(0, LockType::Shared, ticket, true) && !other.waited(0, None));
         assert!(!other.unlock(0, LockType::Shared) && passes(LockType::Exclusive));
         drop(std::hint::black_box(memory));
-    }
-
-    #[test]
-    fn nobody_leaves_a_barrier_before_all_have_come() {
-        for ranks in 1..=9 {
-            let memory = vec![0u64; Control::bytes(ranks) / 8];
-            let base = memory.as_ptr() as usize;
-            let mut all: Vec<Control> = (0..ranks).map(|me| Control::new(base, ranks, me)).collect();
-            for late in 0..3 * ranks {
-                let mut left = vec![false; ranks];
-                for _ in 0..ranks {
-                    for me in (0..ranks).filter(|me| *me != late % ranks) {
-                        left[me] = left[me] || all[me].meet(0, |_| {});
-                        assert!(ranks == 1 || !left[me], "rank {me} of {ranks} has left without {late}");
-                    }
-                }
-                for _ in 0..ranks {
-                    (0..ranks).for_each(|me| left[me] = left[me] || all[me].meet(0, |_| {}));
-                }
-                assert!(left.iter().all(|left| *left), "{left:?}");
-            }
-            drop(std::hint::black_box(memory));
-        }
-    }
-
-    /// Also if the one who differs is at the next barrier when the other looks.
-    #[test]
-    fn who_says_something_else_with_a_barrier_is_found_out() {
-        for ranks in 2..=5usize {
-            let memory = vec![0u64; Control::bytes(ranks) / 8];
-            let base = memory.as_ptr() as usize;
-            let mut all: Vec<Control> = (0..ranks).map(|me| Control::new(base, ranks, me)).collect();
-            for round in 0..4 * ranks {
-                let odd = round % (ranks + 1); // nobody's turn as well
-                let mut left = vec![false; ranks];
-                for me in (0..4 * ranks).map(|turn| turn % ranks) {
-                    let says = if me == odd { 2 } else { 1 };
-                    left[me] = left[me] || all[me].meet(says, |_| {});
-                }
-                assert!(left.iter().all(|left| *left));
-                for (me, control) in all.iter_mut().enumerate() {
-                    let before = (me + ranks - 1) % ranks;
-                    let says = |rank| if rank == odd { 2 } else { 1 };
-                    let differs = says(before) != says(me);
-                    assert_eq!(control.take_differs(), differs.then(|| (before as u32, says(before))));
-                }
-            }
-            // Rank 0 is one ahead: its word is that of the next barrier when rank 1 looks.
-            let mut two: Vec<Control> = Vec::new();
-            let fresh = vec![0u64; Control::bytes(2) / 8];
-            two.extend((0..2).map(|me| Control::new(fresh.as_ptr() as usize, 2, me)));
-            assert!(!two[1].meet(1, |_| {}) && two[0].meet(2, |_| {}) && !two[0].meet(1, |_| {}));
-            assert!(two[1].meet(1, |_| {}));
-            assert_eq!(two[1].take_differs(), Some((0, 2)));
-            drop(std::hint::black_box((memory, fresh)));
-        }
     }
 }

@@ -9,6 +9,7 @@ use super::epoch::{self, LockType, Members};
 use super::fence::Way;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
+use super::tally::Asked;
 use super::{Path, Window, Windows, about, copied, price, soon};
 use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
@@ -66,6 +67,8 @@ impl<D: Device> World<D> {
             }
             Path::Active(active) => {
                 engine.count(Event::WindowTold);
+                let is_timed = active.near.is_some() && active.tally.is_timed();
+                let since_ns = is_timed.then(|| engine.device().now_ns());
                 // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
                 let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
                 if let Some(far) = active.far.as_mut().filter(|_| !asks && !is_claimed && !is_behind)
@@ -100,6 +103,10 @@ impl<D: Device> World<D> {
                 let is_joined = || price::is_joined(&engine.learner().facts, distance, len);
                 if asks || !(is_claimed || len < BATCH_BYTES || is_joined()) {
                     send_batch(active, place, target, engine, detached)?;
+                }
+                if let Some(since_ns) = since_ns {
+                    let took_ns = engine.device().now_ns().saturating_sub(since_ns);
+                    active.tally.told(operation.verb, operation.area.len(), took_ns);
                 }
                 Ok(ticket)
             }
@@ -142,7 +149,9 @@ impl<D: Device> World<D> {
                 Sync::Lock(kind) => Record::Lock(kind, reply),
             },
         );
-        send_batch(active, place, target, engine, detached)
+        let sent = send_batch(active, place, target, engine, detached);
+        active.say_sent(target);
+        sent
     }
 
     /// Which targets, of one or of all, have operations under way of which it is not known that they are done there.
@@ -268,8 +277,11 @@ impl<D: Device> World<D> {
             return Ok(completed);
         }
         let window = self.window(win)?;
+        // Whoever has told has counted before what is to be heeded.
+        let is_counted = window.counts() && told == direct::Told::Complete;
+        let is_early = is_counted && from.iter().any(|rank| window.awaits(told, *rank));
         if let Some(control) = window.path.control_mut() {
-            let heard = control.heard(told, from);
+            let heard = !is_early && control.heard(told, from);
             if heard && told == direct::Told::Complete {
                 soon::exposure_ended(window);
             }
@@ -414,9 +426,17 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let distance = engine.device().distance(window.place.world_rank(target) as usize);
         let (copies, is_mapped) = (window.copies, window.members[target as usize].mapped);
-        let Some(active) = window.active().filter(|active| active.unheeded[target as usize]) else {
+        let is_of_two = window.members.len() == 2;
+        let Window { path: Path::Active(active), epoch, .. } = window else { return Ok(false) };
+        if !active.unheeded[target as usize] {
             return Ok(false);
-        };
+        }
+        if active.near.is_some() {
+            let (verb, len) = (operation.verb, operation.area.len());
+            let asked = Asked { target, verb, len, is_asked: active.is_asked(epoch) };
+            let is_told = is_of_two && active.tally.tells(&engine.learner().facts, &asked);
+            return Ok(active.is_early(target) && !is_told);
+        }
         let is_long = copies && operation.area.len() > BATCH_BYTES as u64;
         let is_far = active.far.as_ref().is_some_and(|far| far.reaches(target))
             && !active.goes_along(&engine.learner().facts, distance, operation);
@@ -508,7 +528,7 @@ fn begin_batch<D: Device>(active: &mut Active, operation: &Operation, engine: &m
     }
 }
 
-fn send_batch<D: Device>(
+pub(super) fn send_batch<D: Device>(
     active: &mut Active,
     place: &Place,
     target: u32,
@@ -523,6 +543,7 @@ fn send_batch<D: Device>(
     let to = (to, place.context_for(Purpose::Message), TELL);
     let left = send(engine, detached, to, batch).map_err(|error| at_target(target, &error))?;
     active.held[target as usize] |= !left;
+    active.was_sent(target);
     Ok(())
 }
 

@@ -7,11 +7,13 @@
 
 pub mod active;
 mod along;
+mod barrier;
 mod copied;
 pub mod direct;
 pub mod epoch;
 pub mod far;
 pub mod fence;
+mod heed;
 pub mod issue;
 pub mod locks;
 pub mod message;
@@ -20,6 +22,7 @@ mod price;
 pub mod quick;
 mod serve;
 mod soon;
+mod tally;
 mod target;
 
 use std::any::Any;
@@ -253,8 +256,10 @@ impl Window {
 
     /// Whether a rank has not told this one so, and would do it by a word of its own. Of epochs that adapters end the engine knows.
     pub(super) fn awaits(&self, told: direct::Told, rank: u32) -> bool {
+        let is_unheeded = |active: &Active| told == direct::Told::Complete && !active.has_heeded_all_of(rank);
         if let Some(control) = self.path.control() {
-            return !control.has_told(told, rank);
+            return !control.has_told(told, rank)
+                || matches!(&self.path, Path::Active(active) if is_unheeded(active));
         }
         match &self.path {
             Path::Active(active) if !active.has_told(told, rank) => {
@@ -278,8 +283,8 @@ impl Window {
         self.path.control().map(|control| control.barriers().into())
     }
 
-    /// Whether ranks synchronise by words that all of them map although they do not map its memory: then what targets were told is to be
-    /// acknowledged before.
+    /// Whether ranks synchronise by words that all of them map although they do not map its memory: then targets may have been told something
+    /// that is to be done before.
     pub fn is_near(&self) -> bool {
         matches!(&self.path, Path::Active(active) if active.near.is_some())
     }

@@ -160,6 +160,7 @@ fn heed_in_order<D: Device>(
         }
         let Arrival { from, bytes, .. } = active.inbox.remove(at).expect("looked at above");
         active.heeds[0] = true;
+        active.heeds_one(from);
         *moved = true;
         // The engine wrote it through its address.
         let bytes = std::hint::black_box(bytes);

@@ -2,7 +2,7 @@
 //! is there or comes soon; else nothing, or no more than the general path goes on with ([`super::quick`]).
 //!
 //! Each is compiled twice: for windows whose memory is mapped as well, and (`NEAR`) for those where it is not, in which targets may have been told
-//! something that is to be acknowledged first, and a rank that waits is told.
+//! something that is to be done first ([`super::heed`]), and a rank that waits is told.
 
 use super::direct::{Control, Told};
 use super::epoch::{self, Held, LockType};
@@ -270,8 +270,11 @@ impl<D: Device> World<D> {
         let Some((window, engine)) = self.parts(win) else { return false };
         let looks = looks_for_end::<NEAR, D>(window, engine);
         let Window { path, epoch, .. } = window;
-        let Some(control) = control::<NEAR>(path) else { return false };
         let Ok(origins) = epoch.exposed() else { return false };
+        if NEAR && !has_ended(path, looks, origins) {
+            return false;
+        }
+        let Some(control) = control::<NEAR>(path) else { return false };
         if !hears(control, looks, Told::Complete, origins) {
             return false;
         }
@@ -283,7 +286,7 @@ impl<D: Device> World<D> {
     }
 }
 
-/// Begins or goes on with the barrier of a fence; whether it is over, `None` where memory is not shared.
+/// Begins or goes on with the barrier of a fence; whether it is over, and what this rank was told before heeded. `None` where memory is not shared.
 #[inline(always)]
 pub(super) fn meet<const NEAR: bool, D: Device>(
     window: &mut Window,
@@ -291,9 +294,16 @@ pub(super) fn meet<const NEAR: bool, D: Device>(
     assert: i32,
 ) -> Option<bool> {
     let Window { path, place, .. } = window;
-    let control = control::<NEAR>(path)?;
-    let met =
-        control.meet(epoch::common(assert), |rank| engine.device().wake(place.world_rank(rank) as usize));
+    let says = epoch::common(assert);
+    let wake = |rank: u32| engine.device().wake(place.world_rank(rank) as usize);
+    let met = match path {
+        Path::Direct(control) => control.meet(says, wake),
+        Path::Active(active) if NEAR => match active.near.as_mut()?.meet_told(says, wake) {
+            Some(was_told) => !was_told || active.heeds_for_fence(place.rank, wake),
+            None => false,
+        },
+        Path::Active(_) => return None,
+    };
     if met {
         engine.count(Event::WindowFence);
         if NEAR {
@@ -328,6 +338,14 @@ pub(super) fn wake_all<D: Device>(window: &Window, engine: &Engine<D>) {
 /// Gives back the shared locks of all targets before one; whether somebody waits for one of them.
 fn unlock_below(control: &Control, end: u32) -> bool {
     (0..end).filter(|target| control.unlock(*target, LockType::Shared)).count() > 0
+}
+
+/// Whether all of these complete soon, and what they have told this rank is done.
+fn has_ended(path: &Path, looks: u32, origins: &[u32]) -> bool {
+    let Path::Active(active) = path else { return false };
+    let Some(control) = &active.near else { return false };
+    let have = || origins.iter().all(|rank| control.has_told(Told::Complete, *rank));
+    (0..looks).any(|_| have()) && origins.iter().all(|rank| active.has_heeded_all_of(*rank))
 }
 
 /// Whether all of these tell this rank soon; then that is used up.

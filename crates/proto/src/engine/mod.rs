@@ -226,6 +226,11 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Whether something for a peer waits for room on its way, which this rank has to bring about.
+    pub fn has_backlog(&self, peer: Rank) -> bool {
+        self.peers.backlog.contains(&peer)
+    }
+
     /// Counts what the layers above have done.
     #[inline(always)]
     pub fn count(&mut self, event: Event) {
