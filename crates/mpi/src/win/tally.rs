@@ -162,9 +162,15 @@ impl Tally {
             told_ns: target.now.told_ns + costs.told[kind].at(len),
         };
         let epoch = if now.copied_ns > before.copied_ns { &now } else { before };
-        let awaited_ns = if asked.is_asked || asked.verb.fetches() { epoch.told_ns } else { 0.0 };
+        // Of what is long nobody has much beside it to do: a first half of it is over before the target can begin.
+        let is_long = asked.len > BATCH_BYTES as u64;
+        let awaited_ns = match asked.is_asked || asked.verb.fetches() {
+            true => epoch.told_ns,
+            false if is_long => epoch.told_ns / 2.0,
+            false => 0.0,
+        };
         let is_for_kernel = epoch.copied_ns <= epoch.told_ns + costs.acknowledged.at(awaited_ns)
-            || asked.is_asked && (target.spared > 0 || asked.len > BATCH_BYTES as u64 || epoch.count <= 1);
+            || asked.is_asked && (target.spared > 0 || is_long || epoch.count <= 1);
         (now, is_for_kernel)
     }
 
