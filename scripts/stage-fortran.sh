@@ -46,10 +46,11 @@ for of in entries removed; do
     compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
     compile $mpich -DTERN_PROFILING -c "$work/$of.c" -o "$work/mpich/profiling-$of.o"
 done
-for of in attributes runtime; do
+for of in attributes runtime mpich_module; do
     compile $mpich -c "$work/$of.c" -o "$work/mpich/$of.o"
 done
-link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so.12" 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' \
+link "$prefix/lib/tern/mpich" libmpifort.so 12 "$prefix/lib/tern/mpich/libmpi.so.12" \
+    'mpi_*; pmpi_*; mpipriv*; mpifcmb*; __mpi_sizeofs_MOD_*; __mpi_constants_MOD_*;' \
     "$work"/mpich/*.o
 "$source/scripts/stand-in.sh" "$prefix/lib/tern/mpich" libmpichfort.so.12 libmpifort.so.12
 

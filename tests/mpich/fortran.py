@@ -19,7 +19,8 @@ sys.path.insert(0, str(ROOT / "tests" / "programs"))
 import common  # noqa: E402
 
 PROGRAMS = [ROOT / "tests" / "fortran" / "include_file.f", ROOT / "tests" / "fortran" / "module_mpi.f90",
-            ROOT / "tests" / "mpich" / "removed.f", ROOT / "tests" / "mpich" / "ignored.f90", ROOT / "tests" / "mpich" / "deleted.c"]
+            ROOT / "tests" / "mpich" / "removed.f", ROOT / "tests" / "mpich" / "ignored.f90", ROOT / "tests" / "mpich" / "deleted.c",
+            ROOT / "tests" / "mpich" / "sizes.f90"]
 # What the mpif.h and the modules of MPICH 4.0 lack: MPI_SIZEOF of arrays of several dimensions, types of two functions.
 LACKING = [
     ("      integer op\n", "      integer op\n      integer(kind=MPI_ADDRESS_KIND) MPI_AINT_ADD, MPI_AINT_DIFF\n"),
