@@ -49,12 +49,12 @@ other() {
         compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -c "$work/$of.c" -o "$work/$abi/$of.o"
         compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -DTERN_PROFILING -c "$work/$of.c" -o "$work/$abi/profiling-$of.o"
     done
-    for of in attributes runtime; do
-        compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -c "$work/$of.c" -o "$work/$abi/$of.o"
+    for of in attributes runtime "${abi}_module"; do
+        [ ! -f "$work/$of.c" ] || compile "$@" -DTERN_OTHER "-I$work/$abi" "-I$work" -c "$work/$of.c" -o "$work/$abi/$of.o"
     done
     link "$prefix/lib/tern/$abi" "$name" "$version" "$prefix/lib/tern/$abi/libmpi.so.$version" "$exports" "$work/$abi"/*.o
 }
-other mpich libmpifort.so 12 'mpi_*; pmpi_*; mpipriv*; mpifcmb*;' -DTERN_MPICH
+other mpich libmpifort.so 12 'mpi_*; pmpi_*; mpipriv*; mpifcmb*; __mpi_sizeofs_MOD_*; __mpi_constants_MOD_*;' -DTERN_MPICH
 "$source/scripts/stand-in.sh" "$prefix/lib/tern/mpich" libmpichfort.so.12 libmpifort.so.12
 other openmpi libmpi_mpifh.so 40 'mpi_*; pmpi_*;'
 # Programs name it, for module mpi; what is called through that module is in the other one.

@@ -22,8 +22,8 @@ import common  # noqa: E402
 ABI = ROOT / "tests" / "abi"
 PROGRAMS = [ROOT / "tests" / "fortran" / "include_file.f", ROOT / "tests" / "fortran" / "module_mpi.f90",
             ABI / "removed.f", ABI / "ignored.f90"]
-# What C programs call that only MPICH has, under names of its own.
-IN_C = {"mpich": [ABI / "deleted.c"], "openmpi": []}
+# What is called that only this library has, under names of its own.
+OWN = {"mpich": [ABI / "deleted.c", ABI / "sizes.f90"], "openmpi": []}
 # By ABI: packages, the library in them and its name as Tern has it, at least so many procedures, libraries to link with, and where
 # mpif.h and the modules lie.
 OTHERS = {
@@ -89,7 +89,7 @@ def complaints(place, abi, usr, ranks):
     include = usr / include.format(place.triplet())
     modules = next((usr / "lib" / place.triplet() / "fortran").glob(f"gfortran-mod-*/{modules}"))
     with tempfile.TemporaryDirectory() as work:
-        for program in PROGRAMS + IN_C[abi]:
+        for program in PROGRAMS + OWN[abi]:
             binary, source = pathlib.Path(work) / program.stem, pathlib.Path(work) / program.name
             text = program.read_text()
             for here, there in LACKING[abi]:

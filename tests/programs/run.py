@@ -17,7 +17,7 @@ import time
 import common
 
 HERE = pathlib.Path(__file__).resolve().parent
-ORDER = ["futures", "mpi4py_fft", "dask_mpi", "h5py", "petsc", "fftw", "mumps", "scalapack", "mpich_suite", "romio", "pnetcdf"]
+ORDER = ["futures", "mpi4py_fft", "dask_mpi", "h5py", "petsc", "fftw", "mumps", "scalapack", "mpich_suite", "mpich_suite_abi", "romio", "pnetcdf"]
 RECORD = common.ROOT / "docs" / "programs.md"
 HEAD = """# Programs of others
 

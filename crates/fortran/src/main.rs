@@ -25,8 +25,9 @@ use std::path::Path;
 use std::{env, fs, io, process};
 
 /// What is compiled beside the generated functions, and what both include.
-const RUNTIME: [(&str, &str); 5] = [
+const RUNTIME: [(&str, &str); 6] = [
     ("attributes.c", include_str!("attributes.c")),
+    ("mpich_module.c", include_str!("mpich_module.c")),
     ("removed.c", include_str!("removed.c")),
     ("runtime.c", include_str!("runtime.c")),
     ("section.c", include_str!("section.c")),
