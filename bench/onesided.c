@@ -11,15 +11,17 @@
  * epoch, `alternating` or `puts_first`, of `size` bytes each; `pattern2` is 8 Puts of 8 bytes and one of `size`,
  * `small_first` or `large_first`; each with fence and with pscw, us per epoch.
  * `mixed`: an accumulate of 8 bytes and a Put of `size` bytes in an epoch of each kind, `sum first` or `put first`.
+ * `many`: `size` operations of 8 bytes each in an epoch, in different places of a window of MPI_Win_create, us per epoch.
  * `busy`: a Put and flush to a target that computes for 2 ms outside MPI (`computes`), and to one that waits in MPI (`free`), us.
  * By two ranks and by more, with their number for a size, in us. `counter`: all add to one counter of rank 0, per addition and
  * rank: `fetch_add`, `swap` (until it succeeds), `lock` (exclusive, get, put). `ring`: each puts 8 bytes to the next one, and a
  * fence, in a window of MPI_Win_allocate or MPI_Win_create. */
 #include "bench.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 64, MANY = 16, SMALL = 8, APART = 64 };
+enum { BATCH = 64, MANY = 16, SMALL = 8, APART = 64, MOST = 256 };
 
 enum verb { PUT, GET, ACCUMULATE, GET_ACCUMULATE, RPUT, RGET, FETCH_ADD, SWAP, IDLE };
 static const char *const verbs[] = { "put", "get", "accumulate", "get_accumulate", "rput", "rget", "fetch_add", "swap", "idle" };
@@ -233,6 +235,22 @@ static double mixed(size_t size, long count)
 	return took;
 }
 
+static double many(size_t operations, long count)
+{
+	int is_active = way == FENCE || way == PSCW;
+	open_epoch();
+	double start = now();
+	for (long i = 0; i < count && (is_active || bench.rank == 0); i++) {
+		begin();
+		for (size_t j = 0; j < operations && bench.rank == 0; j++)
+			operate_at(verb, mine + APART * j, 8, APART * j);
+		end();
+	}
+	double took = now() - start;
+	close_epoch();
+	return took;
+}
+
 static int target_computes;
 
 /* Of each period only the first Put and flush count: they come while the target computes. */
@@ -377,6 +395,29 @@ static void rings(void)
 	win = allocated;
 }
 
+static void epochs(void)
+{
+	static const enum verb kinds[] = { PUT, GET, ACCUMULATE };
+	if (!bench_wanted("many"))
+		return;
+	MPI_Win allocated = win;
+	char *own = mine, *memory = bench_buffer(MOST * APART), name[40];
+	mine = bench_buffer(MOST * APART);
+	memset(memory, 0, MOST * APART);
+	memset(mine, 0, MOST * APART);
+	MPI_Win_create(memory, MOST * APART, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		for (way = FLUSH; way <= FENCE; way++)
+			for (size_t operations = 1; operations <= MOST; operations *= operations < 16 ? 2 : 4) {
+				verb = kinds[k];
+				snprintf(name, sizeof name, "%s, %s", verbs[verb], ways[way]);
+				report("many", name, many, operations, 1e6, "us");
+			}
+	MPI_Win_free(&win);
+	win = allocated;
+	mine = own;
+}
+
 /* Bytes go where they should, both ways. */
 static void verify(size_t size)
 {
@@ -488,6 +529,7 @@ int main(int argc, char **argv)
 		report("idle", "shared lock", shared, 0, 1e6, "us");
 	counters();
 	rings();
+	epochs();
 	MPI_Group_free(&peer);
 	MPI_Group_free(&world);
 	MPI_Win_free(&win);

@@ -100,6 +100,21 @@ pub fn name_of(handle: Handle) -> Option<&'static str> {
 }
 
 impl Object {
+    /// All kinds.
+    pub const ALL: [Object; 11] = [
+        Object::Comm,
+        Object::Group,
+        Object::Win,
+        Object::File,
+        Object::Session,
+        Object::Message,
+        Object::Info,
+        Object::Errhandler,
+        Object::Request,
+        Object::Op,
+        Object::Datatype,
+    ];
+
     /// The null handle and its name in C.
     pub const fn null(self) -> (Handle, &'static str) {
         match self {
@@ -170,30 +185,17 @@ impl Object {
 mod tests {
     use super::*;
 
-    const ALL: [Object; 11] = [
-        Object::Comm,
-        Object::Group,
-        Object::Win,
-        Object::File,
-        Object::Session,
-        Object::Message,
-        Object::Info,
-        Object::Errhandler,
-        Object::Request,
-        Object::Op,
-        Object::Datatype,
-    ];
-
     #[test]
     fn every_predefined_handle_is_null_or_an_object_of_exactly_one_kind() {
         for &(name, handle) in PREDEFINED {
-            let kinds = ALL.iter().filter(|kind| kind.is_predefined(handle) || kind.null() == (handle, name));
+            let kinds =
+                Object::ALL.iter().filter(|kind| kind.is_predefined(handle) || kind.null() == (handle, name));
             assert_eq!(kinds.count(), 1, "{name}");
             assert_eq!(name_of(handle), Some(name));
         }
         for row in basic::PREDEFINED {
             assert!(
-                ALL.iter().all(|k| k.is_predefined(row.handle) == (*k == Object::Datatype)),
+                Object::ALL.iter().all(|k| k.is_predefined(row.handle) == (*k == Object::Datatype)),
                 "{}",
                 row.name
             );

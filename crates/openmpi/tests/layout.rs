@@ -15,20 +15,6 @@ use tern_openmpi::layout::openmpi::names::{self, NAMES};
 use tern_openmpi::layout::{self, Set};
 use tern_openmpi::object::{self, Object};
 
-const KINDS: [Object; 11] = [
-    Object::Comm,
-    Object::Group,
-    Object::Win,
-    Object::File,
-    Object::Session,
-    Object::Message,
-    Object::Info,
-    Object::Errhandler,
-    Object::Request,
-    Object::Op,
-    Object::Datatype,
-];
-
 /// All predefined handles of the library.
 fn predefined() -> impl Iterator<Item = (&'static str, Handle)> {
     let datatypes = basic::PREDEFINED.iter().map(|row| (row.name, row.handle));
@@ -83,7 +69,7 @@ fn handles_of_objects_are_no_addresses() {
     for handle in [Handle::FIRST_DYNAMIC, 0x12_3456, i32::MAX as u32] {
         let raw = layout::word(Handle(handle));
         assert_eq!((raw >> 63, handles::read(raw)), (1, handle as usize), "{handle:#x}");
-        for kind in KINDS {
+        for kind in Object::ALL {
             assert_eq!((handles::c2f(kind, raw), handles::f2c(kind, handle as i32)), (handle as i32, raw));
         }
     }
@@ -97,7 +83,7 @@ fn handles_of_objects_are_no_addresses() {
 #[test]
 fn numbers_of_fortran_go_there_and_back() {
     for (name, handle) in predefined() {
-        let kind = KINDS.into_iter().find(|kind| kind.is_predefined(handle) || kind.null().0 == handle);
+        let kind = Object::ALL.into_iter().find(|kind| kind.is_predefined(handle) || kind.null().0 == handle);
         let (kind, raw) = (kind.expect("of a kind"), layout::word(handle));
         assert_eq!(handles::f2c(kind, handles::c2f(kind, raw)), raw, "{name}");
     }

@@ -33,6 +33,10 @@ pub mod openmpi {
 #[cfg(not(feature = "translated"))]
 mod standard;
 
+use mpi::handle::Handle;
+
+use crate::object::Object;
+
 #[cfg(feature = "translated")]
 pub use attribute::attribute;
 #[cfg(feature = "translated")]
@@ -45,6 +49,26 @@ pub use mpich::*;
 pub use openmpi::*;
 #[cfg(not(feature = "translated"))]
 pub use standard::*;
+
+/// A handle in an array of the application.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Slot(Word);
+
+impl Slot {
+    /// The handle in it, of an object of this kind.
+    #[inline(always)]
+    pub fn get(self, object: Object) -> usize {
+        held(object, self.0)
+    }
+}
+
+impl From<Handle> for Slot {
+    #[inline(always)]
+    fn from(handle: Handle) -> Slot {
+        Slot(word(handle))
+    }
+}
 
 /// A set of constants whose values an ABI chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

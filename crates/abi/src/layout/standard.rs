@@ -3,7 +3,7 @@
 use mpi::attr::Holder;
 use mpi::handle::Handle;
 
-use super::Set;
+use super::{Set, Slot};
 use crate::object::Object;
 
 /// What it is called in the version of the library.
@@ -33,24 +33,10 @@ pub type RawStatus = [i32; 8];
 /// A handle in memory.
 pub type Word = usize;
 
-/// A handle in an array of the application.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Slot(usize);
-
-impl Slot {
-    /// The handle in it, of an object of this kind.
-    #[inline(always)]
-    pub fn get(self, _: Object) -> usize {
-        self.0
-    }
-}
-
-impl From<Handle> for Slot {
-    #[inline(always)]
-    fn from(handle: Handle) -> Slot {
-        Slot(word(handle))
-    }
+/// The handle that C has, of an object of this kind.
+#[inline(always)]
+pub fn held(_: Object, word: Word) -> usize {
+    word
 }
 
 /// The handles in an array; `_keep` may hold them.

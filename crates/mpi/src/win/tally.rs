@@ -12,7 +12,8 @@
 //! seen, what a target does of an operation is taken to be as much as gathering it was, which it resembles; it goes on beside what the origin does
 //! next where that does not wait for it. A Get is a copy in any case: told, its bytes would come back in a message for each. Where the target need not
 //! wait for the end of the epoch, which it may never look at, so is an operation that is
-//! alone in its epoch, or long: such a target takes no part.
+//! alone in its epoch, or long: such a target takes no part. One that is alone and short is a copy everywhere: a message of its own is dearer, and
+//! a line that was learnt from epochs of many says little of the first.
 //!
 //! ```text
 //! told ──▶ acknowledged in time ──▶ told
@@ -170,7 +171,8 @@ impl Tally {
             false => 0.0,
         };
         let is_for_kernel = epoch.copied_ns <= epoch.told_ns + costs.acknowledged.at(awaited_ns)
-            || asked.is_asked && (target.spared > 0 || is_long || epoch.count <= 1);
+            || asked.is_asked && (target.spared > 0 || is_long)
+            || epoch.count <= 1 && (asked.is_asked || !is_long);
         (now, is_for_kernel)
     }
 
@@ -229,17 +231,7 @@ mod tests {
 
     /// A machine on which a copy takes so long.
     fn facts(copy_ns: f64) -> Facts {
-        let caps = Caps {
-            name: "test",
-            inline_bytes: 0,
-            frame_bytes: 1 << 20,
-            at_once_bytes: 0,
-            remote_access: true,
-            remote_access_note: String::new(),
-            looks: 1,
-            registration: false,
-            spare_cores: true,
-        };
+        let caps = Caps { name: "test", frame_bytes: 1 << 20, remote_access: true, ..Caps::default() };
         let costs = Machine { single: (copy_ns, 0.1), ..Machine::default() };
         Facts::new([costs; 2], [&caps; 2], 1, 1 << 14)
     }
@@ -322,6 +314,7 @@ mod tests {
         tally.targets[0] = Target::default();
         assert_eq!(epoch(&mut tally, &facts, 9, (0, SUM, 8), true), 1);
         assert_eq!(epoch(&mut tally, &facts, 1, (1, SUM, 1 << 20), false), 0, "a fence");
+        assert_eq!(epoch(&mut tally, &facts, 1, (1, SUM, 8), false), 1, "a fence, short");
     }
 
     /// A target that is late is told less and less often, until it is in time; one that waits itself is not late.

@@ -48,24 +48,10 @@ pub type RawStatus = [i32; 5];
 /// A handle in memory; but a file is a pointer.
 pub type Word = i32;
 
-/// A handle in an array of the application.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Slot(i32);
-
-impl Slot {
-    /// The handle in it, of an object of this kind.
-    #[inline(always)]
-    pub fn get(self, object: Object) -> usize {
-        handles::read(object, self.0)
-    }
-}
-
-impl From<Handle> for Slot {
-    #[inline(always)]
-    fn from(handle: Handle) -> Slot {
-        Slot(word(handle))
-    }
+/// The handle that C has, of an object of this kind.
+#[inline(always)]
+pub fn held(object: Object, word: Word) -> usize {
+    handles::read(object, word)
 }
 
 /// A handle as C has it.
@@ -98,7 +84,7 @@ pub unsafe fn load(object: Object, place: usize) -> usize {
     unsafe {
         match object {
             Object::File => handles::read_file((place as *const usize).read()),
-            _ => handles::read(object, (place as *const i32).read()),
+            _ => held(object, (place as *const Word).read()),
         }
     }
 }

@@ -45,24 +45,10 @@ pub type RawStatus = [i32; 6];
 /// A handle in memory.
 pub type Word = usize;
 
-/// A handle in an array of the application.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct Slot(usize);
-
-impl Slot {
-    /// The handle in it.
-    #[inline(always)]
-    pub fn get(self, _: Object) -> usize {
-        handles::read(self.0)
-    }
-}
-
-impl From<Handle> for Slot {
-    #[inline(always)]
-    fn from(handle: Handle) -> Slot {
-        Slot(word(handle))
-    }
+/// The handle that C has, of an object of this kind.
+#[inline(always)]
+pub fn held(_: Object, word: Word) -> usize {
+    handles::read(word)
 }
 
 /// A handle as C has it.
@@ -91,9 +77,9 @@ pub fn handed(function: usize, handle: Handle) -> (usize, usize) {
 /// # Safety
 /// `place` is the address of a handle variable.
 #[inline(always)]
-pub unsafe fn load(_: Object, place: usize) -> usize {
+pub unsafe fn load(object: Object, place: usize) -> usize {
     // SAFETY: passed on to the caller.
-    handles::read(unsafe { (place as *const usize).read() })
+    held(object, unsafe { (place as *const Word).read() })
 }
 
 /// Replaces the handle in a variable.
