@@ -131,14 +131,15 @@ unsafe fn copy_lines<const PAST: bool>(to: usize, from: usize, len: usize) {
             prefetch(to + at + ASKED); // behind the end a hint in vain
         }
         let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
-        // SAFETY: a line of both.
+        // SAFETY: a line of both. Word by word: an array of both goes through memory where its closure is not made part of the loop.
         unsafe {
-            let words: [__m256i; 2] = std::array::from_fn(|i| _mm256_loadu_si256(line.add(i)));
-            for (i, word) in words.into_iter().enumerate() {
-                match PAST {
-                    true => _mm256_stream_si256(into.add(i), word),
-                    false => _mm256_storeu_si256(into.add(i), word),
-                }
+            let (low, high) = (_mm256_loadu_si256(line), _mm256_loadu_si256(line.add(1)));
+            if PAST {
+                _mm256_stream_si256(into, low);
+                _mm256_stream_si256(into.add(1), high);
+            } else {
+                _mm256_storeu_si256(into, low);
+                _mm256_storeu_si256(into.add(1), high);
             }
         }
     }

@@ -20,7 +20,6 @@
 use crate::bytes;
 use crate::pool::BLOCK_BYTES;
 use fabric::arms::{Arms, Policy};
-use fabric::estimate::{Averaging, Estimate};
 
 /// Payloads that the way in force carries, and whose copies are measured: shorter ones are over before it has paid off.
 const LEAST: usize = 1024;
@@ -33,13 +32,19 @@ const OPENING: u32 = 4;
 /// some behind, and only its last answer is heard.
 const SAMPLE: u32 = 4;
 const SAMPLES: u32 = 4;
-/// Then so many go by the other way, all of them measured. Of each way the fastest copy counts: the others may have
-/// met what another way has left in the caches, or another process on the core.
-const BURST: u32 = 3;
+/// Then so many go by the other way. The first ones meet what the way in force has left in the caches, and what they leave is
+/// not yet met: those behind them are measured.
+const BURST: u32 = 6;
+const UNMEASURED: u32 = 2;
+/// After so many more, which the way in force carries, the answers of readers that are behind have come.
+const ANSWERED: u32 = 8;
 /// Then so many go by the way in force, at first and at last: a burst of a way that takes ten times as long, as ordinary
 /// stores between far cores do, is a few percent of them.
 const REST: u32 = 512;
 const REST_MIN: u32 = 16;
+/// The first copies go to memory that nobody has touched, or not for long: that speaks against the ways through the caches, which
+/// find their lines there later.
+const OPENING_MARGIN: f64 = 1.0;
 /// Steps are comparisons, of a few copies each: another way must be much cheaper, for both sides of what is compared are
 /// disturbed alike, and what a way leaves in the caches speaks for it. The rest is copies.
 const POLICY: Policy = Policy { margin: 0.25, dwell: 0, tries: (REST_MIN, REST) };
@@ -165,16 +170,41 @@ fn class_of(len: usize) -> usize {
     (len.max(LEAST).ilog2() - LEAST.ilog2()) as usize
 }
 
-/// Nanoseconds per byte of one way in one comparison, as far as they are known: the least of all copies.
+/// Nanoseconds per byte that copies by one way took in one comparison. The one in the middle counts: whatever disturbs makes a
+/// copy longer, and a way whose copies differ much, as those that wait for memory do, is not as good as its best one.
+#[derive(Clone, Copy, Default, Debug)]
+struct Taken {
+    ns: [f32; Taken::MOST],
+    count: usize,
+}
+
+impl Taken {
+    const MOST: usize = 2 * OPENING as usize;
+
+    fn add(&mut self, ns: f32) {
+        if self.count < Taken::MOST {
+            self.ns[self.count] = ns;
+            self.count += 1;
+        }
+    }
+
+    fn middle(mut self) -> Option<f64> {
+        let ns = &mut self.ns[..self.count];
+        ns.sort_by(f32::total_cmp);
+        ns.get(ns.len().saturating_sub(1) / 2).map(|ns| f64::from(*ns))
+    }
+}
+
+/// What one way costs in one comparison, as far as it is known.
 #[derive(Clone, Copy, Default, Debug)]
 struct CopyNs {
-    into: Estimate,
-    out: Estimate,
+    into: Taken,
+    out: Taken,
 }
 
 impl CopyNs {
     fn sum(&self) -> Option<f64> {
-        Some(self.into.value()? + self.out.value()?)
+        Some(self.into.middle()? + self.out.middle()?)
     }
 }
 
@@ -189,18 +219,31 @@ struct Class {
     costs: [CopyNs; StoreWay::COUNT],
     /// Copies of it.
     copies: u32,
+    /// What was better than the way in force in the last comparison: if it is in the next one too, it takes its place.
+    better: Option<StoreWay>,
 }
 
 impl Class {
+    /// Copies of a comparison behind which the way in force has been measured, the other one, and all is known.
     const COMPARED: u32 = SAMPLES * SAMPLE;
+    const TRIED: u32 = Class::COMPARED + BURST;
+    const ENDED: u32 = Class::TRIED + ANSWERED;
 
     fn new(first: StoreWay) -> Class {
-        Class { arms: Arms::new(first, &POLICY), is_opening: true, costs: Default::default(), copies: 0 }
+        Class {
+            arms: Arms::new(first, &POLICY),
+            is_opening: true,
+            costs: Default::default(),
+            copies: 0,
+            better: None,
+        }
     }
 
-    /// The next comparison is with the next of the other ways.
+    /// The next comparison is with what was better in the last one, or else with the next of the other ways.
     fn begins(&mut self, ways: &[StoreWay]) {
-        self.arms.turn(ways, self.arms.in_force());
+        if self.better.is_none() {
+            self.arms.turn(ways, self.arms.in_force());
+        }
         (self.copies, self.costs) = (0, Default::default());
     }
 
@@ -212,17 +255,42 @@ impl Class {
             return Plan { way: *way, measured: true };
         }
         self.is_opening = false;
-        self.copies = Class::COMPARED + BURST;
-        self.takes_best(ways);
+        self.copies = Class::ENDED;
+        self.arms.change(self.best(ways));
         Plan { way: self.arms.in_force(), measured: false }
     }
 
-    /// A way that is much cheaper is in force from here on. Until the one in force has been measured nothing is.
-    fn takes_best(&mut self, ways: &[StoreWay]) {
-        let cost = |way: StoreWay| self.costs[way as usize].sum();
-        if cost(self.arms.in_force()).is_some() {
-            let costs = ways.iter().filter_map(|way| Some((*way, cost(*way)?)));
-            self.arms.change(self.arms.best(&POLICY, 0.0, costs));
+    /// The cheapest way by what was measured: the one in force, unless another is much cheaper.
+    ///
+    /// Ways through the caches cost less as long as they are in force, since the lines of blocks are in some cache then: a burst
+    /// of one between copies that go past the caches finds them in memory, and so do the first copies. So it is not asked
+    /// whether such a way is better than [`StoreWay::Streaming`], but whether that is much better, whichever is in force.
+    fn best(&self, ways: &[StoreWay]) -> StoreWay {
+        let costs = ways.iter().filter_map(|way| Some((*way, self.costs[*way as usize].sum()?)));
+        let (past, through): (Vec<_>, Vec<_>) = costs.partition(|(way, _)| *way == StoreWay::Streaming);
+        let least = through.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+        let margin = if self.is_opening { OPENING_MARGIN } else { POLICY.margin };
+        let of_past = Policy { margin, ..POLICY };
+        match (past.first(), least) {
+            (Some(past), Some(least)) if of_past.is_better(past.1, least.1, 0.0) => past.0,
+            (Some(_), Some(least)) if self.arms.in_force() == StoreWay::Streaming => least.0,
+            (_, Some(_)) if through.iter().any(|(way, _)| *way == self.arms.in_force()) => {
+                self.arms.best(&POLICY, 0.0, through.into_iter())
+            }
+            _ => self.arms.in_force(),
+        }
+    }
+
+    /// A comparison is over. A way that is much cheaper is compared once more, soon, and is in force if it is cheaper then too:
+    /// to be wrong costs more than to be late.
+    fn ends(&mut self, ways: &[StoreWay]) {
+        let best = self.best(ways);
+        let again = self.better.replace(best) == Some(best);
+        if again || best == self.arms.in_force() {
+            self.arms.change(best);
+            self.better = None;
+        } else {
+            self.arms.begin_anew(self.arms.in_force(), &POLICY);
         }
     }
 
@@ -231,7 +299,7 @@ impl Class {
         if self.is_opening {
             return self.opens(ways);
         }
-        if self.copies == Class::COMPARED + BURST {
+        if self.copies == Class::ENDED {
             self.arms.step();
             if !self.arms.is_due(&POLICY) {
                 return Plan { way: self.arms.in_force(), measured: false };
@@ -239,10 +307,15 @@ impl Class {
             self.begins(ways);
         }
         self.copies += 1;
-        if self.copies <= Class::COMPARED {
-            return Plan { way: self.arms.in_force(), measured: self.copies.is_multiple_of(SAMPLE) };
+        let is_sample = self.copies <= Class::COMPARED;
+        let is_tried = !is_sample && self.copies <= Class::TRIED;
+        let measured = is_sample && self.copies.is_multiple_of(SAMPLE)
+            || is_tried && self.copies > Class::COMPARED + UNMEASURED;
+        let way = if is_tried { self.arms.tried() } else { self.arms.in_force() };
+        if self.copies == Class::ENDED {
+            self.ends(ways);
         }
-        Plan { way: self.arms.tried(), measured: true }
+        Plan { way, measured }
     }
 }
 
@@ -291,17 +364,14 @@ impl Stores {
     /// A payload of `len` bytes that was to be measured took this long to write.
     pub fn write_took(&mut self, plan: Plan, len: usize, ns: u64) {
         if let Some(class) = &mut self.classes[class_of(len)] {
-            class.costs[plan.way as usize].into.observe(&Averaging::LEAST, ns as f64 / len as f64);
+            class.costs[plan.way as usize].into.add(ns as f32 / len as f32);
         }
     }
 
     /// The reader says what it took to read.
     pub fn read_took(&mut self, told: Told) {
         let Some(Some(class)) = self.classes.get_mut(usize::from(told.class)) else { return };
-        class.costs[told.way as usize].out.observe(&Averaging::LEAST, f64::from(told.ns_per_byte));
-        if !class.is_opening {
-            class.takes_best(self.ways);
-        }
+        class.costs[told.way as usize].out.add(told.ns_per_byte);
     }
 }
 
@@ -376,6 +446,23 @@ mod tests {
             let taken = copy(&mut stores, REST, ps);
             assert!(taken[best] >= REST - bursts(REST), "{ps:?} {taken:?}");
         }
+    }
+
+    /// Lines that a few copies have brought into some cache are cheap to write and to read: no single burst of a way that
+    /// is not in force sees that. A change takes two comparisons of each other way, and so many copies to be found.
+    #[test]
+    fn ways_that_are_dear_until_they_are_in_force_are_found() {
+        let mut stores = Stores::new(&ALL);
+        copy(&mut stores, 3 * REST, APART);
+        assert_eq!(stores.unmeasured(8192).way, StoreWay::Streaming);
+        let (mut warm, mut taken) = (0u32, 0);
+        for round in 0..20 * REST {
+            let ps = if warm > 2 * BURST { [100, 200, 90] } else { [260, 200, 240] };
+            let way = copy_once(&mut stores, 8192, ps, false);
+            warm = if way == StoreWay::Streaming { 0 } else { warm + 1 };
+            taken += u32::from(round >= 5 * REST && way == StoreWay::Prefetched);
+        }
+        assert!(taken >= 15 * REST - 3 * bursts(15 * REST), "{taken}");
     }
 
     /// What cannot be had is not tried.
