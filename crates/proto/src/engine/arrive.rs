@@ -126,7 +126,7 @@ impl<D: Device> Engine<D> {
             && let Some(op) = self.matching.take_posted(&envelope)
         {
             self.counters.happened(Happening::Matched, matched(&envelope, offer.len, false));
-            self.rendezvous().begin_receive(op, envelope, offer);
+            self.rendezvous().begin_receive(op, envelope, offer, false);
         }
         true
     }

@@ -36,6 +36,7 @@ use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
+use crate::rendezvous::crossing::Crossings;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
 use crate::rendezvous::posting::Backlog;
@@ -95,6 +96,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
+    /// Receives whose messages are copied behind a send.
+    pub(crate) crossings: Crossings,
     /// RTRs for registered memory.
     pub(crate) rtrs: RtrAccount,
     /// Registrations of application memory.
@@ -170,6 +173,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
             active: Vec::new(),
+            crossings: Crossings::default(),
             rtrs,
             rcache,
             frequent: frequent.map(Box::new),
@@ -359,6 +363,7 @@ impl<D: Device> Engine<D> {
             eager_limits: &mut self.eager_limits,
             learner: &mut self.learner,
             active: &mut self.active,
+            crossings: &mut self.crossings,
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,
             aside: &mut self.aside,

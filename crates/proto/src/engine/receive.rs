@@ -226,7 +226,7 @@ impl<D: Device> Engine<D> {
                 self.deliver(id, message.envelope, data);
                 self.dev.release(message.envelope.source, data);
             }
-            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer),
+            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer, true),
             Body::Long(rts, bytes) => {
                 self.rendezvous().begin_long(id, message.envelope, rts, span(&bytes));
                 self.matching.memory.give(bytes);

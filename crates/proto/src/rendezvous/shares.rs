@@ -69,8 +69,8 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
-    /// frames otherwise.
-    pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
+    /// frames otherwise. `is_posted` says whether in the call that posted it: then the copy may be left ([`super::crossing`]).
+    pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer, is_posted: bool) {
         let receive = self.ops.posted(id);
         let is_alone = offer.other & Offer::ALONE != 0;
         self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
@@ -85,6 +85,9 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
+        if is_posted && machine.is_pulled_whole() && self.crossings.met(from, id) {
+            machine.leave();
+        }
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
         let failure = match self.with_port_of(id, &envelope, begin) {
             Step::Done => outcome.failure,

@@ -71,14 +71,14 @@ impl Rank {
         value
     }
 
-    fn send(&self, data: &[u8]) -> Option<OpId> {
+    fn send(&self, to: usize, data: &[u8]) -> Option<OpId> {
         let span = Span { addr: data.as_ptr() as usize, len: data.len() };
-        self.call(|engine| engine.send(1, 0, 1, span, Mode::Standard).unwrap())
+        self.call(|engine| engine.send(to, 0, 1, span, Mode::Standard).unwrap())
     }
 
-    fn receive(&self, buffer: &mut [u8]) -> OpId {
+    fn receive(&self, from: usize, buffer: &mut [u8]) -> OpId {
         let span = Span { addr: buffer.as_mut_ptr() as usize, len: buffer.len() };
-        let want = Want { source: Some(0), context: 0, tag: Some(1) };
+        let want = Want { source: Some(from), context: 0, tag: Some(1) };
         self.call(|engine| engine.receive(want, span).unwrap())
     }
 
@@ -182,7 +182,7 @@ fn play(len: usize, manner: Option<&str>, rounds: usize, [sender, receiver]: [Si
             began.set(if round == rounds / 2 { from.now_ns() } else { began.get() });
             from.lost_ns.set(0);
             from.compute(sender.begins_ns);
-            let op = from.send(&data);
+            let op = from.send(1, &data);
             from.compute(sender.computes_ns);
             op.into_iter().for_each(|op| from.wait(op));
             from.turn(true);
@@ -196,7 +196,7 @@ fn play(len: usize, manner: Option<&str>, rounds: usize, [sender, receiver]: [Si
         for _ in 0..rounds {
             to.lost_ns.set(0);
             to.compute(receiver.begins_ns);
-            let op = to.receive(&mut buffer);
+            let op = to.receive(0, &mut buffer);
             to.compute(receiver.computes_ns);
             to.wait(op);
             assert!(buffer == expected);
@@ -215,6 +215,44 @@ fn play(len: usize, manner: Option<&str>, rounds: usize, [sender, receiver]: [Si
     let aside = |actor| hours.copied_ns(actor) - aside_ns.get()[actor - 2];
     let lost_ns = [&ranks[0], &ranks[1]].map(|rank| rank.lost_ns.get());
     (Shares { lost_ns, aside_ns: [aside(2), aside(3)] }, half_ns.get())
+}
+
+/// Rounds in which both ranks post a receive, send, and wait for both, the second one some time later: when each of them ends.
+fn exchange(len: usize, manner: &str, rounds: usize) -> Vec<u64> {
+    let (ranks, hours) = job(Some(manner));
+    let ends_ns = Rc::new(RefCell::new(Vec::new()));
+    let mut actors: Vec<Box<dyn FnOnce()>> = Vec::new();
+    for (me, rank) in ranks.iter().cloned().enumerate() {
+        let ends_ns = ends_ns.clone();
+        actors.push(Box::new(move || {
+            let (data, mut buffer) = (vec![me as u8 + 1; len], vec![0; len]);
+            for _ in 0..rounds {
+                rank.compute(1000 * me as u64 + 1000);
+                let ops = [Some(rank.receive(1 - me, &mut buffer)), rank.send(1 - me, &data)];
+                ops.into_iter().flatten().for_each(|op| rank.wait(op));
+                assert!(buffer.iter().all(|byte| *byte == 2 - me as u8));
+                buffer.fill(0);
+                ends_ns.borrow_mut().extend((me == 1).then(|| rank.now_ns()));
+            }
+            rank.end();
+        }));
+    }
+    ranks.into_iter().for_each(|rank| actors.push(Box::new(move || rank.run_aside())));
+    hours.run(actors);
+    ends_ns.take()
+}
+
+/// The second one finds the message of the first in the call that posts its receive. Before it has learnt that its own follows
+/// it copies there, and the first one waits for that.
+#[test]
+fn two_that_send_to_each_other_copy_side_by_side() {
+    for len in [64 << 10, 256 << 10, 1 << 20] {
+        let ends_ns = exchange(len, "pulled", 12);
+        let took_ns: Vec<u64> = ends_ns.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        let alone_ns = copy_ns(len) + COSTS.call_ns;
+        assert!(took_ns[0] > 2 * alone_ns, "{len}: {took_ns:?}");
+        assert!(took_ns[10] < took_ns[0] - alone_ns / 2, "{len}: {took_ns:?}");
+    }
 }
 
 /// Lengths, and the manner in which those that fit into a block take part in what holds for all long ones. They

@@ -206,23 +206,39 @@ impl Mover for Sender {
 
 /// The receiving side.
 #[derive(Debug)]
-pub(crate) struct Receiver(Copying);
+pub(crate) struct Receiver {
+    copying: Copying,
+    /// Whether the copy begins with a look, though it could at once.
+    is_left: bool,
+}
 
 impl Receiver {
     /// An RTS has met its receive: `len` bytes are to be moved from there, and `alone` says that its sender does not help.
     pub fn new(share: Share, remote: usize, len: usize, alone: bool, duty: Duty) -> Receiver {
         // Nobody else would.
         let duty = if alone { Duty::Always } else { duty };
-        Receiver(Copying { duty, alone, ..Copying::new(Side::Receive, share, remote, len) })
+        let copying = Copying { duty, alone, ..Copying::new(Side::Receive, share, remote, len) };
+        Receiver { copying, is_left: false }
     }
 
     /// The sender has taken the RTR of a receive, for a message of `len` bytes that lies there.
     pub fn taken(share: Share, remote: usize, len: usize) -> Receiver {
-        Receiver(Copying::new(Side::Receive, share, remote, len))
+        Receiver { copying: Copying::new(Side::Receive, share, remote, len), is_left: false }
+    }
+
+    /// Whether the message is copied as a whole when this begins, which takes longer than a message takes to leave.
+    pub fn is_pulled_whole(&self) -> bool {
+        self.copying.alone && (PIECE_MIN + 1..=PIECE_MAX).contains(&self.copying.len)
+    }
+
+    /// It is not: its copy begins with a look.
+    pub fn leave(&mut self) {
+        self.is_left = true;
     }
 
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
-        let copying = &mut self.0;
+        let is_one_piece = self.is_pulled_whole() && !self.is_left && port.turn().copies_on();
+        let copying = &mut self.copying;
         if copying.duty == Duty::Theirs {
             if !port.reaches() {
                 copying.refuse(port);
@@ -230,7 +246,6 @@ impl Receiver {
             return Step::Looking;
         }
         // A sender that does not help only has to be told of the end.
-        let is_one_piece = copying.alone && copying.len <= PIECE_MAX && port.turn().copies_on();
         if copying.len <= PIECE_MIN || is_one_piece {
             return copying.pull_whole(message, port);
         }
@@ -245,21 +260,21 @@ impl Mover for Receiver {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match what {
             Happening::Start => self.start(message, port),
-            Happening::Look => self.0.look(message, port),
+            Happening::Look => self.copying.look(message, port),
             _ => Step::Illegal,
         }
     }
 
     fn retreat(&mut self, port: &mut impl Port) {
-        self.0.leave(port);
+        self.copying.leave(port);
     }
 
     fn needs_care(&self) -> bool {
-        self.0.duty == Duty::Always
+        self.copying.duty == Duty::Always
     }
 
     fn moved(&self) -> u64 {
-        self.0.moved
+        self.copying.moved
     }
 }
 
