@@ -36,7 +36,7 @@ use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
-use crate::rendezvous::crossing::Crossings;
+use crate::rendezvous::crossing::Crossing;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
 use crate::rendezvous::posting::Backlog;
@@ -96,8 +96,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
-    /// Receives whose messages are copied behind a send.
-    pub(crate) crossings: Crossings,
+    /// What is copied behind sends.
+    pub(crate) crossing: Crossing,
     /// RTRs for registered memory.
     pub(crate) rtrs: RtrAccount,
     /// Registrations of application memory.
@@ -173,7 +173,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
             active: Vec::new(),
-            crossings: Crossings::default(),
+            crossing: Crossing::default(),
             rtrs,
             rcache,
             frequent: frequent.map(Box::new),
@@ -363,7 +363,7 @@ impl<D: Device> Engine<D> {
             eager_limits: &mut self.eager_limits,
             learner: &mut self.learner,
             active: &mut self.active,
-            crossings: &mut self.crossings,
+            crossing: &mut self.crossing,
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,
             aside: &mut self.aside,

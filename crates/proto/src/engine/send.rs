@@ -258,7 +258,7 @@ impl<D: Device> Engine<D> {
         self.ops.set(id, State::Queued(sending, step));
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
             if self.leave(id) {
-                self.rendezvous().copy_left(to);
+                self.rendezvous().copy_left();
                 return Ok(self.not_done(id));
             }
             if step_is_eager(step) {

@@ -1,78 +1,79 @@
-//! Two ranks that send to each other: who comes second must not copy before its own message has left.
+//! Ranks that send to each other: who comes second must not copy before its own messages have left.
 //!
 //! A message that its receiver pulls alone is copied in the call that posts the receive, if it is there by then: its sender waits
-//! for nothing else. But where the receiver's next call sends to the same rank, that one waits for the copy before it may begin
-//! its own, and what both could do at once is done one after the other:
+//! for nothing else. But where the receiver sends next, to the same rank or another one, that one waits for the copy before it may begin
+//! its own, and what could be done side by side is done one after the other:
 //!
 //! ```text
 //! rank 0   Irecv  Isend ──────── waits ────────── pull ────▶ end      Irecv  Isend ─────── pull ───▶ end
 //! rank 1           Irecv ── pull ── Isend ─────── waits ───▶ end              Irecv Isend ─ pull ──▶ end
 //! ```
 //!
-//! Nothing tells at the receive whether a send follows, but that it did the last times. So a copy is *left* for the send once sends
-//! have followed so often in a row. If the application waits first, that takes it at once, and it takes twice as many from then on:
-//! who computes behind its receive would hold its sender up.
+//! Nothing tells at the receive whether a send follows, but that it did the last times. So it is counted how many messages leave by
+//! rendezvous between such a receive and the wait behind it. Once that has been the same some times in a row, copies are *left* for the last one of
+//! them. If the application waits before, what was left is copied then, and it takes twice as many times from then on: who computes
+//! behind its receive would hold its sender up.
 
 use crate::message::op::OpId;
-use fabric::Rank;
-use std::collections::HashMap;
 
-/// Sends in a row that must have followed: at first, and after many misses.
-const WANTED: (u8, u8) = (2, 64);
+/// Rounds in a row that must have had as many sends: at first, and after many misses.
+const WANTED: (u32, u32) = (2, 64);
 
-/// What is known of one peer.
-#[derive(Clone, Copy, Debug)]
-struct Crossing {
-    /// Whether a message was copied, or left, since the last send.
+/// What a rank does between its receives and its waits, as far as messages are concerned that it pulls.
+#[derive(Debug)]
+pub(crate) struct Crossing {
+    /// A receive has met its message in the call that posted it, and the application has not waited since.
     is_open: bool,
-    followed: u8,
-    wanted: u8,
+    /// Messages that have left since.
+    sent: u32,
+    /// How many did in the rounds before, and in how many of these in a row.
+    expected: u32,
+    rounds: u32,
+    wanted: u32,
+    /// Receives whose copies are left, the oldest first.
+    left: Vec<OpId>,
 }
 
-/// What is known of all peers whose messages this rank pulls, and what is left for a send.
-#[derive(Default, Debug)]
-pub(crate) struct Crossings {
-    peers: HashMap<Rank, Crossing>,
-    /// The oldest first.
-    left: Vec<(Rank, OpId)>,
+impl Default for Crossing {
+    fn default() -> Crossing {
+        Crossing { is_open: false, sent: 0, expected: 0, rounds: 0, wanted: WANTED.0, left: Vec::new() }
+    }
 }
 
-impl Crossings {
-    /// A receive has met a message of that rank in the call that posted it: whether its copy is left for the send that will follow.
-    pub fn met(&mut self, from: Rank, id: OpId) -> bool {
-        let known = Crossing { is_open: false, followed: 0, wanted: WANTED.0 };
-        let crossing = self.peers.entry(from).or_insert(known);
-        crossing.is_open = true;
-        let is_left = crossing.followed >= crossing.wanted;
+impl Crossing {
+    /// A receive has met a message in the call that posted it: whether its copy is left for a send that will follow.
+    pub fn met(&mut self, id: OpId) -> bool {
+        if !self.is_open {
+            (self.is_open, self.sent) = (true, 0);
+        }
+        let is_left = self.rounds >= self.wanted && self.sent < self.expected;
         if is_left {
-            self.left.push((from, id));
+            self.left.push(id);
         }
         is_left
     }
 
-    /// A message that is not sent eagerly has left: the oldest receive whose copy was left for it.
-    pub fn sent(&mut self, to: Rank) -> Option<OpId> {
-        let crossing = self.peers.get_mut(&to).filter(|crossing| crossing.is_open)?;
-        crossing.is_open = false;
-        crossing.followed = crossing.followed.saturating_add(1);
-        let at = self.left.iter().position(|(from, _)| *from == to)?;
-        Some(self.left.remove(at).1)
+    /// A message has left that does not go eagerly: what was left for it.
+    pub fn sent(&mut self) -> Vec<OpId> {
+        self.sent += u32::from(self.is_open);
+        if self.sent == self.expected { std::mem::take(&mut self.left) } else { Vec::new() }
     }
 
-    /// Whether something is left.
+    /// Whether the application's next wait ends a round.
     #[inline]
-    pub fn is_waiting(&self) -> bool {
-        !self.left.is_empty()
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 
-    /// The application waits, or tests: what is left is copied now, for no send has followed.
-    pub fn missed(&mut self) {
-        for (from, _) in self.left.drain(..) {
-            if let Some(crossing) = self.peers.get_mut(&from).filter(|crossing| crossing.is_open) {
-                let wanted = (crossing.wanted * 2).min(WANTED.1);
-                *crossing = Crossing { is_open: false, followed: 0, wanted };
-            }
+    /// The application waits, or tests. What is still left is copied now.
+    pub fn ends(&mut self) {
+        let is_missed = !std::mem::take(&mut self.left).is_empty();
+        if is_missed {
+            self.wanted = (self.wanted * 2).min(WANTED.1);
         }
+        let is_alike = self.sent > 0 && self.sent == self.expected && !is_missed;
+        self.rounds = if is_alike { self.rounds.saturating_add(1) } else { u32::from(self.sent > 0) };
+        (self.is_open, self.expected) = (false, self.sent);
     }
 }
 
@@ -80,49 +81,64 @@ impl Crossings {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_copy_is_left_once_sends_have_followed() {
-        let mut crossings = Crossings::default();
-        for round in 0..10u32 {
-            let is_left = crossings.met(1, OpId(round));
-            assert_eq!(is_left, round >= u32::from(WANTED.0), "{round}");
-            assert_eq!(crossings.is_waiting(), is_left);
-            assert_eq!(crossings.sent(2), None, "another rank's is not touched");
-            assert_eq!(crossings.sent(1), is_left.then_some(OpId(round)));
-            assert_eq!(crossings.sent(1), None);
+    /// A round: how many messages are met and then sent. What was left, and for which of the sends.
+    fn round(crossing: &mut Crossing, met: u32, sent: usize) -> (usize, Option<usize>) {
+        let left = (0..met).filter(|id| crossing.met(OpId(*id))).count();
+        assert_eq!(crossing.is_open(), met > 0);
+        let copied: Vec<Vec<OpId>> = (0..sent).map(|_| crossing.sent()).collect();
+        let at = copied.iter().position(|ids| !ids.is_empty());
+        assert!(copied.iter().flatten().zip(0..).all(|(id, expected)| *id == OpId(expected)));
+        if crossing.is_open() {
+            crossing.ends();
         }
+        (left, at)
     }
 
     #[test]
-    fn each_send_takes_the_oldest_of_its_peer() {
-        let mut crossings = Crossings::default();
-        for peer in [1, 2, 1, 2] {
-            assert!(!crossings.met(peer, OpId(0)));
-            assert_eq!(crossings.sent(peer), None);
+    fn copies_are_left_for_the_last_send_once_as_many_have_followed() {
+        for (met, sent) in [(1, 1), (2, 2), (1, 2), (3, 1)] {
+            let mut crossing = Crossing::default();
+            for at in 0..10 {
+                let expected = if at < WANTED.0 { (0, None) } else { (met as usize, Some(sent - 1)) };
+                assert_eq!(round(&mut crossing, met, sent), expected, "{met} {sent} {at}");
+            }
+            assert_eq!(round(&mut crossing, 0, sent), (0, None), "nothing was there yet");
+            assert_eq!(round(&mut crossing, met, sent), (met as usize, Some(sent - 1)));
         }
-        let posted = [(1, 10), (2, 20), (1, 11)];
-        assert!(posted.iter().all(|(peer, id)| crossings.met(*peer, OpId(*id))));
-        assert_eq!(crossings.sent(2), Some(OpId(20)));
-        assert_eq!(crossings.sent(1), Some(OpId(10)));
-        assert!(crossings.is_waiting());
-        crossings.missed();
-        assert!(!crossings.is_waiting() && crossings.met(1, OpId(12)), "one of two was followed");
+    }
+
+    /// What is met behind the last send is copied at once.
+    #[test]
+    fn who_has_sent_leaves_nothing() {
+        let mut crossing = Crossing::default();
+        for _ in 0..3 {
+            round(&mut crossing, 1, 1);
+        }
+        assert!(crossing.met(OpId(0)));
+        assert_eq!(crossing.sent(), [OpId(0)]);
+        assert!(!crossing.met(OpId(1)));
+        crossing.ends();
     }
 
     /// Who only receives, or computes before it sends, leaves a copy ever more rarely.
     #[test]
     fn misses_make_it_rare() {
-        let mut crossings = Crossings::default();
-        let rounds = 1000;
-        let left = (0..rounds).filter(|round| {
-            let is_left = crossings.met(1, OpId(*round));
+        let mut crossing = Crossing::default();
+        let mut left = 0;
+        for at in 0..1000 {
+            // Now and then some rounds look as if sends followed.
+            let sent = if at % 100 < 70 { 1 } else { 0 };
+            let is_left = crossing.met(OpId(at));
             if is_left {
-                crossings.missed();
+                left += 1;
+                crossing.ends();
+                continue;
             }
-            crossings.sent(1);
-            is_left
-        });
-        let left = left.count();
-        assert!((5..=rounds as usize / usize::from(WANTED.1) + 6).contains(&left), "{left}");
+            (0..sent).for_each(|_| assert!(crossing.sent().is_empty()));
+            crossing.ends();
+        }
+        assert!((5..25).contains(&left), "{left}");
+        let mut receives = Crossing::default();
+        assert!((0..1000).all(|_| round(&mut receives, 1, 0) == (0, None)));
     }
 }

@@ -36,7 +36,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use crossing::Crossings;
+use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Span};
 use learner::Learner;
 use movers::port::{Aside, Turn};
@@ -73,8 +73,8 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub learner: &'a mut Learner,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
-    /// Receives whose messages are copied behind a send.
-    pub crossings: &'a mut Crossings,
+    /// What is copied behind sends.
+    pub crossing: &'a mut Crossing,
     /// RTRs over registered memory.
     pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.
@@ -170,8 +170,8 @@ impl<D: Device> Rendezvous<'_, D> {
     /// before those of its sends: then each side writes its own memory while both have work, and
     /// helps the other when it has none.
     pub(crate) fn pump(&mut self) -> bool {
-        if self.crossings.is_waiting() && self.aside.is_none() {
-            self.crossings.missed();
+        if self.crossing.is_open() && self.aside.is_none() {
+            self.crossing.ends();
         }
         let mut moved = self.pump_all(Side::Receive);
         if !moved {
@@ -199,13 +199,14 @@ impl<D: Device> Rendezvous<'_, D> {
         moved
     }
 
-    /// A message has left: copies what was left for this, as far as that is still to be copied.
-    pub(crate) fn copy_left(&mut self, to: Rank) {
-        let Some(id) = self.crossings.sent(to) else { return };
-        let Some(at) = self.active.iter().position(|active| *active == id) else { return };
-        self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
-        if self.look_at(id).1 {
-            self.active.remove(at);
+    /// A message has left: copies what was left for it, as far as that is still to be copied.
+    pub(crate) fn copy_left(&mut self) {
+        for id in self.crossing.sent() {
+            let Some(at) = self.active.iter().position(|active| *active == id) else { continue };
+            self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
+            if self.look_at(id).1 {
+                self.active.remove(at);
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
-        if is_posted && machine.is_pulled_whole() && self.crossings.met(from, id) {
+        if is_posted && machine.is_pulled_whole() && self.crossing.met(id) {
             machine.leave();
         }
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
