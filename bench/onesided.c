@@ -127,21 +127,32 @@ static void close_epoch(void)
 		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 }
 
-static double each(size_t size, long count)
+/* As many epochs, in each of which rank 0 does this; of a passive target's its origin alone has any. */
+static double epochs_of(void (*operate)(size_t), size_t size, long count)
 {
+	int is_active = way == FENCE || way == PSCW;
 	open_epoch();
 	double start = now();
-	int is_active = way == FENCE || way == PSCW;
 	for (long i = 0; i < count && (is_active || bench.rank == 0); i++) {
 		begin();
 		if (bench.rank == 0)
-			operate_at(verb, mine, size, 0);
-		wait_all();
+			operate(size);
 		end();
 	}
 	double took = now() - start;
 	close_epoch();
 	return took;
+}
+
+static void operate_one(size_t size)
+{
+	operate_at(verb, mine, size, 0);
+	wait_all();
+}
+
+static double each(size_t size, long count)
+{
+	return epochs_of(operate_one, size, count);
 }
 
 static double batches(size_t size, long count)
@@ -173,82 +184,62 @@ static double shared(size_t size, long count)
 /* Puts and Gets of different parts of the window. */
 static int puts_first;
 
-static double pattern1(size_t size, long count)
+static void operate_pattern1(size_t size)
 {
 	size_t room = bench.max;
-	open_epoch();
-	double start = now();
-	for (long i = 0; i < count; i++) {
-		begin();
-		for (int j = 0; j < 2 * MANY && bench.rank == 0; j++) {
-			int is_put = puts_first ? j < MANY : j % 2 == 0;
-			operate_at(is_put ? PUT : GET, mine + (is_put ? 0 : room), size, is_put ? 0 : room);
-		}
-		end();
+	for (int j = 0; j < 2 * MANY; j++) {
+		int is_put = puts_first ? j < MANY : j % 2 == 0;
+		operate_at(is_put ? PUT : GET, mine + (is_put ? 0 : room), size, is_put ? 0 : room);
 	}
-	double took = now() - start;
-	close_epoch();
-	return took;
+}
+
+static double pattern1(size_t size, long count)
+{
+	return epochs_of(operate_pattern1, size, count);
 }
 
 static int small_first;
 
+static void operate_pattern2(size_t size)
+{
+	if (!small_first)
+		operate_at(PUT, mine + APART, size, APART);
+	for (size_t j = 0; j < SMALL; j++)
+		operate_at(PUT, mine + 8 * j, 8, 8 * j);
+	if (small_first)
+		operate_at(PUT, mine + APART, size, APART);
+}
+
 static double pattern2(size_t size, long count)
 {
-	open_epoch();
-	double start = now();
-	for (long i = 0; i < count; i++) {
-		begin();
-		if (bench.rank == 0) {
-			if (!small_first)
-				operate_at(PUT, mine + APART, size, APART);
-			for (size_t j = 0; j < SMALL; j++)
-				operate_at(PUT, mine + 8 * j, 8, 8 * j);
-			if (small_first)
-				operate_at(PUT, mine + APART, size, APART);
-		}
-		end();
-	}
-	double took = now() - start;
-	close_epoch();
-	return took;
+	return epochs_of(operate_pattern2, size, count);
 }
 
 static int put_first;
 
+static void operate_mixed(size_t size)
+{
+	for (int j = 0; j < 2; j++)
+		if (j != put_first)
+			operate_at(PUT, mine + APART, size, APART);
+		else
+			operate_at(ACCUMULATE, mine, sizeof(double), 0);
+}
+
 static double mixed(size_t size, long count)
 {
-	int is_active = way == FENCE || way == PSCW;
-	open_epoch();
-	double start = now();
-	for (long i = 0; i < count && (is_active || bench.rank == 0); i++) {
-		begin();
-		for (int j = 0; j < 2 && bench.rank == 0; j++)
-			if (j != put_first)
-				operate_at(PUT, mine + APART, size, APART);
-			else
-				operate_at(ACCUMULATE, mine, sizeof(double), 0);
-		end();
-	}
-	double took = now() - start;
-	close_epoch();
-	return took;
+	return epochs_of(operate_mixed, size, count);
+}
+
+static void operate_many(size_t operations)
+{
+	for (size_t j = 0; j < operations; j++)
+		operate_at(verb, mine + APART * j, 8, APART * j);
 }
 
 static double many(size_t operations, long count)
 {
-	int is_active = way == FENCE || way == PSCW;
-	open_epoch();
-	double start = now();
-	for (long i = 0; i < count && (is_active || bench.rank == 0); i++) {
-		begin();
-		for (size_t j = 0; j < operations && bench.rank == 0; j++)
-			operate_at(verb, mine + APART * j, 8, APART * j);
-		end();
-	}
-	double took = now() - start;
-	close_epoch();
-	return took;
+	return epochs_of(operate_many, operations, count);
 }
 
 static int target_computes;

@@ -13,7 +13,7 @@
 //!
 //! The first copies of a length go by each way in turn, twice, and the cheapest is in force then. Now and then the writer measures
 //! a few copies by it and then a few by one of the others, and marks those frames; the reader measures what it takes to copy them out, and tells with the credit for the frame. What
-//! is much cheaper is in force from then on. Both were measured at the same time, whatever else went on, and
+//! is much cheaper twice is in force from then on. Both were measured at the same time, whatever else went on, and
 //! with payloads of about the same length: long ones cost less for each byte, so each power of two is a class of its own.
 //! Virtual machines are moved from near cores to far ones and back within seconds, so comparisons go on for ever.
 
@@ -42,9 +42,6 @@ const ANSWERED: u32 = 8;
 /// stores between far cores do, is a few percent of them.
 const REST: u32 = 512;
 const REST_MIN: u32 = 16;
-/// The first copies go to memory that nobody has touched, or not for long: that speaks against the ways through the caches, which
-/// find their lines there later.
-const OPENING_MARGIN: f64 = 1.0;
 /// Steps are comparisons, of a few copies each: another way must be much cheaper, for both sides of what is compared are
 /// disturbed alike, and what a way leaves in the caches speaks for it. The rest is copies.
 const POLICY: Policy = Policy { margin: 0.25, dwell: 0, tries: (REST_MIN, REST) };
@@ -219,8 +216,8 @@ struct Class {
     costs: [CopyNs; StoreWay::COUNT],
     /// Copies of it.
     copies: u32,
-    /// What was better than the way in force in the last comparison: if it is in the next one too, it takes its place.
-    better: Option<StoreWay>,
+    /// Whether the way that was tried last was better than the one in force: if it is in the next comparison too, it takes its place.
+    is_better: bool,
 }
 
 impl Class {
@@ -235,13 +232,13 @@ impl Class {
             is_opening: true,
             costs: Default::default(),
             copies: 0,
-            better: None,
+            is_better: false,
         }
     }
 
     /// The next comparison is with what was better in the last one, or else with the next of the other ways.
     fn begins(&mut self, ways: &[StoreWay]) {
-        if self.better.is_none() {
+        if !self.is_better {
             self.arms.turn(ways, self.arms.in_force());
         }
         (self.copies, self.costs) = (0, Default::default());
@@ -263,21 +260,21 @@ impl Class {
     /// The cheapest way by what was measured: the one in force, unless another is much cheaper.
     ///
     /// Ways through the caches cost less as long as they are in force, since the lines of blocks are in some cache then: a burst
-    /// of one between copies that go past the caches finds them in memory, and so do the first copies. So it is not asked
+    /// of one between copies that go past the caches finds them in memory. So it is not asked
     /// whether such a way is better than [`StoreWay::Streaming`], but whether that is much better, whichever is in force.
     fn best(&self, ways: &[StoreWay]) -> StoreWay {
-        let costs = ways.iter().filter_map(|way| Some((*way, self.costs[*way as usize].sum()?)));
-        let (past, through): (Vec<_>, Vec<_>) = costs.partition(|(way, _)| *way == StoreWay::Streaming);
-        let least = through.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
-        let margin = if self.is_opening { OPENING_MARGIN } else { POLICY.margin };
-        let of_past = Policy { margin, ..POLICY };
-        match (past.first(), least) {
-            (Some(past), Some(least)) if of_past.is_better(past.1, least.1, 0.0) => past.0,
-            (Some(_), Some(least)) if self.arms.in_force() == StoreWay::Streaming => least.0,
-            (_, Some(_)) if through.iter().any(|(way, _)| *way == self.arms.in_force()) => {
-                self.arms.best(&POLICY, 0.0, through.into_iter())
-            }
-            _ => self.arms.in_force(),
+        let cost = |way: StoreWay| self.costs[way as usize].sum();
+        let in_force = self.arms.in_force();
+        if cost(in_force).is_none() {
+            return in_force;
+        }
+        let through = ways.iter().filter(|way| **way != StoreWay::Streaming);
+        let through = through.filter_map(|way| Some((*way, cost(*way)?)));
+        let Some(least) = through.clone().min_by(|a, b| a.1.total_cmp(&b.1)) else { return in_force };
+        match cost(StoreWay::Streaming) {
+            Some(past) if POLICY.is_better(past, least.1, 0.0) => StoreWay::Streaming,
+            _ if in_force == StoreWay::Streaming => least.0,
+            _ => self.arms.best(&POLICY, 0.0, through),
         }
     }
 
@@ -285,11 +282,11 @@ impl Class {
     /// to be wrong costs more than to be late.
     fn ends(&mut self, ways: &[StoreWay]) {
         let best = self.best(ways);
-        let again = self.better.replace(best) == Some(best);
-        if again || best == self.arms.in_force() {
+        let was_better = std::mem::replace(&mut self.is_better, false);
+        if was_better || best == self.arms.in_force() {
             self.arms.change(best);
-            self.better = None;
         } else {
+            self.is_better = true;
             self.arms.begin_anew(self.arms.in_force(), &POLICY);
         }
     }

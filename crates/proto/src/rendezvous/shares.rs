@@ -86,7 +86,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
         if is_posted && machine.is_pulled_whole() && self.crossing.met(id) {
-            machine.leave();
+            machine.postpone();
         }
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
         let failure = match self.with_port_of(id, &envelope, begin) {

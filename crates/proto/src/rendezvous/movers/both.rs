@@ -209,7 +209,7 @@ impl Mover for Sender {
 pub(crate) struct Receiver {
     copying: Copying,
     /// Whether the copy begins with a look, though it could at once.
-    is_left: bool,
+    is_postponed: bool,
 }
 
 impl Receiver {
@@ -218,12 +218,12 @@ impl Receiver {
         // Nobody else would.
         let duty = if alone { Duty::Always } else { duty };
         let copying = Copying { duty, alone, ..Copying::new(Side::Receive, share, remote, len) };
-        Receiver { copying, is_left: false }
+        Receiver { copying, is_postponed: false }
     }
 
     /// The sender has taken the RTR of a receive, for a message of `len` bytes that lies there.
     pub fn taken(share: Share, remote: usize, len: usize) -> Receiver {
-        Receiver { copying: Copying::new(Side::Receive, share, remote, len), is_left: false }
+        Receiver { copying: Copying::new(Side::Receive, share, remote, len), is_postponed: false }
     }
 
     /// Whether the message is copied as a whole when this begins, which takes longer than a message takes to leave.
@@ -231,13 +231,13 @@ impl Receiver {
         self.copying.alone && (PIECE_MIN + 1..=PIECE_MAX).contains(&self.copying.len)
     }
 
-    /// It is not: its copy begins with a look.
-    pub fn leave(&mut self) {
-        self.is_left = true;
+    /// The copy begins with a look, not with the start.
+    pub fn postpone(&mut self) {
+        self.is_postponed = true;
     }
 
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
-        let is_one_piece = self.is_pulled_whole() && !self.is_left && port.turn().copies_on();
+        let is_one_piece = self.is_pulled_whole() && !self.is_postponed && port.turn().copies_on();
         let copying = &mut self.copying;
         if copying.duty == Duty::Theirs {
             if !port.reaches() {
