@@ -1,6 +1,7 @@
 //! The device: frames through rings and blocks of shared memory, remote access by single copy.
 
 mod blocks;
+mod lends;
 mod reach;
 mod room;
 mod waits;
@@ -338,7 +339,10 @@ impl Device for Shm {
         let link = &mut self.links[from];
         if let Some(seen) = link.peek() {
             self.begun[from] = None;
-            link.pop(&seen);
+            if seen.flags & IN_BLOCK != 0 {
+                return self.pop_block(from, &seen);
+            }
+            link.pop(&seen, false);
         }
     }
 
@@ -348,10 +352,7 @@ impl Device for Shm {
     }
 
     fn release(&mut self, from: Rank, data: Span) {
-        self.links[from].release(data);
-        if self.links[from].retained.is_empty() {
-            self.retaining.retain(|rank| *rank != from);
-        }
+        self.release_retained(from, data);
     }
 
     #[inline(always)]
@@ -373,7 +374,7 @@ impl Device for Shm {
         if seen.flags & IN_BLOCK == 0 && len <= INLINE {
             // SAFETY: the payload of a cell that has not been popped; a buffer of the application.
             unsafe { bytes::copy(room.addr, link.payload_addr(&seen), len) };
-            link.pop(&seen);
+            link.pop(&seen, false);
             return Ok(len);
         }
         if seen.flags & IN_BLOCK == 0 || !self.take_block(from, &seen, room) {

@@ -5,7 +5,7 @@
 //! control    per rank: line 0 where it sleeps, line 1 process id and probe, line 2 who began to send here last
 //! opened     per rank: one word per rank that has begun to send here: who did before it
 //! turns      per rank: one line per higher rank: the cell both write in turn
-//! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs
+//! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs, which blocks it gives back
 //! shares     per rank: a line for each of 256
 //! rings      per rank: 64 cells per rank: what that rank sends here
 //! arenas     per rank: 1024 granules of 4 KiB: payloads this rank sends
@@ -124,6 +124,7 @@ impl Layout {
     }
 
     /// Granule `index` of the arena of `rank`.
+    #[inline]
     pub fn granule(&self, rank: usize, index: usize) -> usize {
         assert!(index < GRANULES, "granule {index} of {GRANULES}");
         self.row(self.arenas, rank, GRANULES * GRANULE) + index * GRANULE

@@ -22,6 +22,8 @@ mod device;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
+mod lending;
+#[cfg(not(loom))]
 mod link;
 #[cfg_attr(loom, allow(dead_code))]
 mod nap;

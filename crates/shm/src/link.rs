@@ -3,11 +3,12 @@
 use crate::berth::Berth;
 use crate::bytes;
 use crate::layout::Layout;
+use crate::lending::{Held, Lending};
 use crate::nap;
 use crate::openings::Openings;
 use crate::pool::Block;
 use crate::retained::Retained;
-use crate::ring::{CELLS, Cell, Consumer, IN_BLOCK, Producer, Seen, Turn};
+use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
 use crate::segment::Segment;
 use crate::stores::{Place, Plan, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -56,6 +57,8 @@ pub struct Link {
     pub reclaimed: u32,
     /// Payloads of the peer that are still in use.
     pub retained: Retained,
+    /// Blocks that go to and fro.
+    pub lending: Lending,
 }
 
 impl Link {
@@ -91,6 +94,10 @@ impl Link {
                 costs_told: 0,
                 reclaimed: 0,
                 retained: Retained::default(),
+                lending: Lending::new(
+                    word32(segment.at(layout.credit(me, peer)) + 16),
+                    word32(segment.at(layout.credit(peer, me)) + 16),
+                ),
             }
         }
     }
@@ -109,38 +116,34 @@ impl Link {
         self.rx.peek(self.turn.as_ref())
     }
 
-    /// Gives up the oldest frame, which [`Link::peek`] has shown.
+    /// Gives up the oldest frame, which [`Link::peek`] has shown; whether a block `hangs` on its position.
     #[inline(always)]
-    pub fn pop(&mut self, seen: &Seen) {
-        if self.rx.pop(self.turn.as_mut(), seen) {
-            if !self.retained.is_empty() {
-                self.pass(seen);
-            }
+    pub fn pop(&mut self, seen: &Seen, hangs: bool) {
+        if self.rx.pop(self.turn.as_mut(), seen, hangs) {
             self.rouse(); // it may sleep because the ring was full
         }
     }
 
-    #[cold]
-    fn pass(&mut self, seen: &Seen) {
-        if seen.flags & IN_BLOCK != 0 {
-            self.retained.pass(Place::unpack(self.rx.popped()).len);
-        }
-    }
-
     /// The payload of the oldest frame stays where it is, `data`, when the frame is popped; see [`Retained::add`].
-    pub fn retain(&mut self, data: Span, plan: Plan, most: usize) -> bool {
-        let retains = self.retained.add(self.rx.head(), (data, plan), most);
+    pub fn retain(&mut self, (data, plan, held): (Span, Plan, Option<Held>), most: usize) -> bool {
+        let retains = self.retained.add(self.rx.head(), (data, plan, held), most);
         if retains {
             self.rx.keep_back(self.retained.oldest());
         }
         retains
     }
 
-    /// Gives such a payload up.
-    pub fn release(&mut self, data: Span) {
-        self.retained.remove(data.addr);
+    /// Gives such a payload up, and says whether its block can be written now.
+    pub fn release(&mut self, data: Span) -> Option<Held> {
+        let held = self.retained.remove(data.addr);
         self.rx.keep_back(self.retained.oldest());
         self.rouse();
+        held
+    }
+
+    /// Whether the payload of the oldest frame is to stay.
+    pub fn retains_oldest(&self) -> bool {
+        self.retained.latest() == Some(self.rx.head())
     }
 
     /// Whether the peer may soon find no room because of what is retained.

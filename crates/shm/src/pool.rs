@@ -28,6 +28,8 @@ const PAST: usize = 2 * MAX_BLOCK;
 const PAST_STEP: usize = 16;
 /// Rounds after which they get twice as many.
 const ROUNDS: u32 = 4;
+/// Granules that may be lent at a time.
+const MOST_LENT: usize = GRANULES / 4;
 /// Granules of the largest block.
 const MAX_BLOCK: usize = 1 << MAX_ORDER;
 const MAX_ORDER: u32 = WORD.trailing_zeros();
@@ -50,20 +52,37 @@ impl Block {
         Block(first as u16 | (order as u16) << Block::ORDER_SHIFT)
     }
 
+    /// As another rank names it, if it lies in the arena.
+    #[inline(always)]
+    pub fn named(name: u16) -> Option<Block> {
+        let block = Block(name);
+        (block.first() + block.granules() <= GRANULES).then_some(block)
+    }
+
+    /// The name by which [`Block::named`] knows it.
+    #[inline(always)]
+    pub fn name(self) -> u16 {
+        self.0
+    }
+
     /// Its first granule.
+    #[inline(always)]
     pub fn first(self) -> usize {
         (self.0 & ((1 << Block::ORDER_SHIFT) - 1)) as usize
     }
 
     /// Bytes it has.
+    #[inline(always)]
     pub fn bytes(self) -> usize {
         GRANULE << self.order()
     }
 
+    #[inline(always)]
     fn granules(self) -> usize {
         1 << self.order()
     }
 
+    #[inline(always)]
     fn order(self) -> u32 {
         (self.0 >> Block::ORDER_SHIFT) as u32
     }
@@ -93,6 +112,8 @@ pub struct Pool {
     used: [u64; GRANULES / WORD],
     backed: [u64; GRANULES / WORD],
     in_flight: usize,
+    /// Granules that are lent: not in flight.
+    lent: usize,
     /// Where the next long block is looked for.
     cursor: usize,
     /// Where long blocks begin anew while there are free ones before.
@@ -115,6 +136,7 @@ impl Pool {
             used: [0; GRANULES / WORD],
             backed,
             in_flight: 0,
+            lent: 0,
             cursor: SHORT,
             end: SHORT + CYCLE_MIN,
             end_max: (SHORT + cycle).min(GRANULES - PAST),
@@ -220,6 +242,25 @@ impl Pool {
     /// Says that `frames` refer to a block that was taken: as often it is given back.
     pub fn share(&mut self, block: Block, frames: usize) {
         self.shared.push((block, frames));
+    }
+
+    /// Lends a block that was taken: it is not in flight then, until it comes back. False if it is to be kept, for then too many
+    /// would be away, or that through which frames go where there is no memory for others.
+    #[inline]
+    pub fn lend(&mut self, block: Block) -> bool {
+        let lends = block.first() != 0 && self.lent + block.granules() <= MOST_LENT;
+        if lends {
+            self.lent += block.granules();
+            self.in_flight -= block.granules();
+        }
+        lends
+    }
+
+    /// A block that was lent comes back, and is in flight until it is given back too.
+    #[inline]
+    pub fn comes_back(&mut self, block: Block) {
+        self.lent -= block.granules();
+        self.in_flight += block.granules();
     }
 
     /// Gives a block back.

@@ -4,6 +4,7 @@
 //! that is retained ([`crate::ring::Consumer::keep_back`]). Frames behind it are read on, but bring no credit: before their sender finds
 //! no room for the next one, all payloads are to be released.
 
+use crate::lending::Held;
 use crate::pool::GRANULE;
 use crate::ring::CELLS;
 use crate::stores::Plan;
@@ -22,6 +23,8 @@ struct Payload {
     data: Span,
     /// How it was written, as whoever reads it must know.
     plan: Plan,
+    /// What of its block can be written when it is released.
+    held: Option<Held>,
     /// What [`Retained::passed`] was before it.
     before: usize,
 }
@@ -43,7 +46,12 @@ impl Retained {
 
     /// One more, of the frame at this position, unless it is too short or too much with those that are there: `most` bytes may lie
     /// between the first and the last of them.
-    pub fn add(&mut self, position: u32, (data, plan): (Span, Plan), most: usize) -> bool {
+    pub fn add(
+        &mut self,
+        position: u32,
+        (data, plan, held): (Span, Plan, Option<Held>),
+        most: usize,
+    ) -> bool {
         if self.is_empty() {
             self.passed = 0;
         }
@@ -51,7 +59,7 @@ impl Retained {
         if data.len < LEAST || !fits {
             return false;
         }
-        self.payloads.push(Payload { position, data, plan, before: self.passed });
+        self.payloads.push(Payload { position, data, plan, held, before: self.passed });
         true
     }
 
@@ -72,14 +80,19 @@ impl Retained {
     }
 
     /// The payload at this address is not retained any more.
-    pub fn remove(&mut self, addr: usize) {
+    pub fn remove(&mut self, addr: usize) -> Option<Held> {
         let at = self.payloads.iter().position(|payload| payload.data.addr == addr);
-        self.payloads.remove(at.expect("what is released was retained"));
+        self.payloads.remove(at.expect("what is released was retained")).held
     }
 
     /// How the payload was written that lies there.
     pub fn plan(&self, data: Span) -> Option<Plan> {
         self.payloads.iter().find(|payload| payload.data == data).map(|payload| payload.plan)
+    }
+
+    /// The position of the one that was retained last.
+    pub fn latest(&self) -> Option<u32> {
+        self.payloads.last().map(|payload| payload.position)
     }
 
     /// The position of the oldest.
@@ -93,8 +106,8 @@ mod tests {
     use super::*;
     use crate::stores::StoreWay;
 
-    fn at(addr: usize, len: usize) -> (Span, Plan) {
-        (Span { addr, len }, Plan { way: StoreWay::Ordinary, measured: false })
+    fn at(addr: usize, len: usize) -> (Span, Plan, Option<Held>) {
+        (Span { addr, len }, Plan { way: StoreWay::Ordinary, measured: false }, None)
     }
 
     #[test]

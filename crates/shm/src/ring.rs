@@ -264,17 +264,17 @@ impl<'a> Consumer<'a> {
         &raw const self.cell(turn, seen).words[3] as usize
     }
 
-    /// Gives the oldest frame back, and takes the turn if it came with it. A frame in a block
-    /// returns the credit at once, because the block hangs on it. True if the credit was returned.
+    /// Gives the oldest frame back, and takes the turn if it came with it. One on which a block `hangs`
+    /// returns the credit at once. True if the credit was returned.
     #[inline(always)]
-    pub fn pop(&mut self, turn: Option<&mut Turn>, seen: &Seen) -> bool {
+    pub fn pop(&mut self, turn: Option<&mut Turn>, seen: &Seen, hangs: bool) -> bool {
         if let Some(turn) = turn
             && seen.in_turn
         {
             turn.mine = true;
         }
         self.head = self.head.wrapping_add(1);
-        let due = seen.flags & IN_BLOCK != 0 || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
+        let due = hangs || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
         if due {
             self.give_back();
         }
@@ -296,11 +296,6 @@ impl<'a> Consumer<'a> {
     pub fn keep_back(&mut self, from: Option<u32>) {
         self.kept_back = from;
         self.give_back();
-    }
-
-    /// The first payload word of the last frame that was popped, which lay in a block: while credit is kept back.
-    pub fn popped(&self) -> u64 {
-        self.cells[self.head.wrapping_sub(1) as usize % CELLS].words[3].load(Ordering::Relaxed)
     }
 }
 
@@ -329,7 +324,7 @@ mod tests {
                     None => thread::yield_now(),
                     Some(seen) => {
                         assert_eq!((seen.head, c.payload(None, &seen)), ([next, next + 10], next + 20));
-                        c.pop(None, &Seen { flags: IN_BLOCK, ..seen });
+                        c.pop(None, &seen, true);
                         next += 1;
                     }
                 }
@@ -373,7 +368,7 @@ mod tests {
                     read += 1;
                 }
             }
-            assert!(c.pop(None, &seen));
+            assert!(c.pop(None, &seen, true));
             producer.join().unwrap();
         });
     }
@@ -399,7 +394,7 @@ mod tests {
                         }
                     };
                     assert_eq!((seen.head[0], rx.payload(Some(&turn), &seen)), (expected, expected + 10));
-                    rx.pop(Some(&mut turn), &seen);
+                    rx.pop(Some(&mut turn), &seen, false);
                     if expected == 1 {
                         tx.push(Some(&mut turn), [7, 0], 8, 0, 1, |_| 17);
                     }
@@ -418,7 +413,7 @@ mod tests {
                 }
             };
             assert_eq!((seen.head[0], rx.payload(Some(&turn), &seen)), (7, 17));
-            rx.pop(Some(&mut turn), &seen);
+            rx.pop(Some(&mut turn), &seen, false);
             upper.join().unwrap();
         });
     }
@@ -445,7 +440,7 @@ mod tests {
             for first in [1, 4] {
                 let seen = c.peek(None).expect("pushed before the thread started");
                 assert_eq!(seen.head[0], first);
-                c.pop(None, &seen);
+                c.pop(None, &seen, true);
             }
             assert_eq!(block.load(Ordering::Relaxed), 7);
             c.keep_back(None);
@@ -469,7 +464,7 @@ mod tests {
                 let mut c = Consumer::new(cells, credit);
                 let seen = c.peek(None).expect("filled before the thread started");
                 assert_eq!(seen.head[0], 0);
-                c.pop(None, &Seen { flags: IN_BLOCK, ..seen });
+                c.pop(None, &seen, true);
             });
             while !p.has_room() {
                 thread::yield_now();

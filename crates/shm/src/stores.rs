@@ -18,6 +18,7 @@
 //! Virtual machines are moved from near cores to far ones and back within seconds, so comparisons go on for ever.
 
 use crate::bytes;
+use crate::lending::Whose;
 use crate::pool::BLOCK_BYTES;
 use fabric::arms::{Arms, Policy};
 
@@ -103,8 +104,10 @@ pub struct Plan {
 /// Where a payload lies, as a frame says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The first granule of its block.
-    pub granule: usize,
+    /// Its block, by name.
+    pub block: u16,
+    /// And whose that is.
+    pub whose: Whose,
     /// Bytes.
     pub len: usize,
     /// How it was written.
@@ -112,11 +115,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// In one word: granule (16) | way, measured (16) | length (32).
+    /// In one word: block (16) | way, measured, whose (16) | length (32).
     #[inline]
     pub fn pack(self) -> u64 {
-        let flags = self.plan.way as u64 | (self.plan.measured as u64) << StoreWay::BITS;
-        self.granule as u64 | flags << 16 | (self.len as u64) << 32
+        let flags = self.plan.way as u64
+            | (self.plan.measured as u64) << StoreWay::BITS
+            | self.whose.bits() << (StoreWay::BITS + 1);
+        u64::from(self.block) | flags << 16 | (self.len as u64) << 32
     }
 
     /// From that.
@@ -124,7 +129,8 @@ impl Place {
     pub fn unpack(word: u64) -> Place {
         let flags = word >> 16;
         let plan = Plan { way: StoreWay::from_bits(flags), measured: flags >> StoreWay::BITS & 1 != 0 };
-        Place { granule: word as u16 as usize, len: (word >> 32) as usize, plan }
+        let whose = Whose::from_bits(flags >> (StoreWay::BITS + 1));
+        Place { block: word as u16, whose, len: (word >> 32) as usize, plan }
     }
 }
 
@@ -479,8 +485,10 @@ mod tests {
     #[test]
     fn places_are_packed() {
         for (way, measured) in ALL.into_iter().flat_map(|way| [(way, true), (way, false)]) {
-            let place = Place { granule: 1023, len: 65536, plan: Plan { way, measured } };
-            assert_eq!(Place::unpack(place.pack()), place);
+            for whose in [Whose::SENDERS, Whose::lent(3), Whose::readers(0), Whose::readers(3)] {
+                let place = Place { block: u16::MAX, whose, len: 65536, plan: Plan { way, measured } };
+                assert_eq!(Place::unpack(place.pack()), place);
+            }
             assert_eq!(StoreWay::from_bits(way as u64), way);
         }
     }

@@ -2,7 +2,8 @@
 
 use super::Shm;
 use crate::bytes;
-use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, HOT, Use};
+use crate::lending::Whose;
+use crate::pool::{BLOCK_BYTES, Block, GRANULE, HOT, Use};
 use crate::ring::Seen;
 use crate::stores::{Place, Plan, StoreWay, Told};
 use fabric::{Rank, Span};
@@ -26,27 +27,26 @@ const WRITER_LOOKS: u32 = 2000;
 /// A frame that lies in a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockFrame {
-    from: Rank,
+    pub from: Rank,
     pub data: Span,
     /// How it was written.
     plan: Plan,
+    /// Its block, and whose that is.
+    pub block: Block,
+    pub whose: Whose,
 }
 
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
         let plan = self.links[to].stores.plan(data.len);
-        let what_for = what_for(plan, data.len);
-        let hot = if what_for == Use::Hot { self.pool.take_hot() } else { None };
-        let Some(block) = hot.or_else(|| self.block(data.len, what_for)) else { return false };
-        let into = self.segment.at(self.layout.granule(self.me, block.first()));
+        let Some((into, block, whose)) = self.block_for(to, plan, data.len) else { return false };
         let link = &mut self.links[to];
-        link.hang(block);
         let piece = piece(plan, self.chunk, data.len);
         let begun = plan.measured.then(Instant::now);
         let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
-        let place = Place { granule: block.first(), len: data.len, plan };
+        let place = Place { block: block.name(), whose, len: data.len, plan };
         link.tx.push_block(head, place.pack(), at);
         while at < data.len {
             let len = piece.min(data.len - at);
@@ -62,10 +62,33 @@ impl Shm {
             link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
         }
         // Behind the frame, whose reader does not wait for this.
-        if data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
+        if whose == Whose::SENDERS && data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
             self.reclaim(to);
         }
         true
+    }
+
+    /// Where the next frame to `to` is written, in which block, and whose that is.
+    #[inline(always)]
+    fn block_for(&mut self, to: Rank, plan: Plan, len: usize) -> Option<(usize, Block, Whose)> {
+        if self.links[to].lending.is_idle() {
+            let block = self.own_block(plan, len)?;
+            self.links[to].hang(block);
+            return Some((
+                self.segment.at(self.layout.granule(self.me, block.first())),
+                block,
+                Whose::SENDERS,
+            ));
+        }
+        self.block_to_and_fro(to, plan, len)
+    }
+
+    /// A block that no frame lies in.
+    #[inline(always)]
+    pub(super) fn own_block(&mut self, plan: Plan, len: usize) -> Option<Block> {
+        let what_for = what_for(plan, len);
+        let hot = if what_for == Use::Hot { self.pool.take_hot() } else { None };
+        hot.or_else(|| self.block(len, what_for))
     }
 
     /// As [`Shm::send_in_block`] to several ranks at once, who read the same block. For how many of
@@ -85,7 +108,7 @@ impl Shm {
         let piece = piece(plan, self.chunk, data.len);
         let mut at = piece.min(data.len);
         write(plan, into, data, 0, at);
-        let place = Place { granule: block.first(), len: data.len, plan }.pack();
+        let place = Place { block: block.name(), whose: Whose::SENDERS, len: data.len, plan }.pack();
         for &peer in ready {
             let link = &mut self.links[peer];
             link.hang(block);
@@ -153,19 +176,19 @@ impl Shm {
     /// Where a frame in a block lies that [`crate::link::Link::peek`] has shown, if it can be one.
     #[inline(always)]
     pub(super) fn in_block(&mut self, from: Rank, seen: &Seen) -> Option<BlockFrame> {
-        let Place { granule, len, plan } = self.links[from].place(seen);
-        if granule >= GRANULES || len > BLOCK_BYTES.min((GRANULES - granule) * GRANULE) {
-            return self.malformed(from, "block or length out of range");
-        }
-        let data = Span { addr: self.segment.at(self.layout.granule(from, granule)), len };
-        Some(BlockFrame { from, data, plan })
+        let Place { block, whose, len, plan } = self.links[from].place(seen);
+        let block = Block::named(block).filter(|block| len <= block.bytes());
+        let Some(block) = block else { return self.malformed(from, "block or length out of range") };
+        let owner = if whose == Whose::SENDERS { from } else { self.owner(from, block, whose)? };
+        let data = Span { addr: self.segment.at(self.layout.granule(owner, block.first())), len };
+        Some(BlockFrame { from, data, plan, block, whose })
     }
 
     /// Reads `len` bytes of a frame from `at` on into a buffer of the application, and tells who has written them what that took, if
     /// it asks.
     #[inline(always)]
     fn read_part(&mut self, frame: BlockFrame, at: usize, len: usize, to: usize) {
-        let BlockFrame { from, data, plan } = frame;
+        let BlockFrame { from, data, plan, .. } = frame;
         let begun = plan.measured.then(Instant::now);
         read(plan, to, data.addr + at, len);
         if let Some(begun) = begun {
@@ -203,7 +226,7 @@ impl Shm {
             }
         }
         self.begun[from] = None;
-        self.links[from].pop(seen);
+        self.pop_frame(frame, seen);
         self.taken = len;
         true
     }
@@ -211,7 +234,7 @@ impl Shm {
     /// Keeps the frame that was shown where it is, if it is from this rank and may be.
     pub(super) fn retain_shown(&mut self, from: Rank) -> bool {
         let Some(shown) = self.shown.filter(|shown| shown.from == from) else { return false };
-        let retains = self.links[from].retain(shown.data, shown.plan, self.retained_most);
+        let retains = self.links[from].retain((shown.data, shown.plan, shown.held()), self.retained_most);
         if retains {
             self.shown = None;
             if !self.retaining.contains(&from) {
@@ -226,7 +249,7 @@ impl Shm {
     pub(super) fn find_retained(&self, data: Span) -> Option<BlockFrame> {
         let found = |from: &Rank| Some((*from, self.links[*from].retained.plan(data)?));
         let (from, plan) = self.retaining.iter().find_map(found)?;
-        Some(BlockFrame { from, data, plan })
+        Some(BlockFrame { from, data, plan, block: Block::NONE, whose: Whose::SENDERS })
     }
 
     /// Copies a frame that was shown, as a whole.

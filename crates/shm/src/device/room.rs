@@ -53,6 +53,9 @@ impl Shm {
         if !self.refresh(to) {
             return;
         }
+        if self.links[to].lending.has_lent() {
+            self.given_back(to);
+        }
         let link = &mut self.links[to];
         let head = link.tx.head();
         link.hear_cost();

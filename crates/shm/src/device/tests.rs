@@ -1,6 +1,7 @@
 //! The device as its ranks use it, within one process.
 
 use super::*;
+use crate::lending::Whose;
 use crate::ring::CELLS;
 use crate::stores::{Place, Plan};
 use fabric::{Share, ShareWord, Shares};
@@ -61,7 +62,7 @@ fn half_written() -> (Shm, Shm, Vec<u8>) {
     assert!(send(&mut a, &payload));
     assert_eq!(receive(&mut b).as_ref(), Some(&payload));
     let plan = Plan { way: StoreWay::Ordinary, measured: false };
-    let place = Place { granule: 64, len: 3000, plan }; // the first for longer frames
+    let place = Place { block: 64, whose: Whose::SENDERS, len: 3000, plan }; // the first for longer frames
     a.links[1].tx.push_block([1, 2], place.pack(), 1000);
     (a, b, payload)
 }
