@@ -15,13 +15,14 @@ use wire::head::{FrameType, Head, Offer, eager_tag};
 const BATCH: usize = 64;
 
 impl<D: Device> Engine<D> {
-    /// Takes frames from one source.
+    /// Takes frames from one source. What lies behind a message whose receive was posted waits for the next look: the application may
+    /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
         let mut taken = 0;
         while taken < BATCH {
             let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
             taken += direct;
-            if is_empty || taken == BATCH {
+            if is_empty || direct > 0 {
                 break;
             }
             let Some(frame) = self.dev.peek(source) else { break };

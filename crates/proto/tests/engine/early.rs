@@ -135,3 +135,26 @@ fn receive_part(b: &mut Engine<Shm>) {
     assert!(matches!(told, Some(Failure::Truncated { message_len: 100_000 })));
     assert!(bytes[..40] == [3; 40] && bytes[40..] == [0; 10]);
 }
+
+/// Of a neighbour that is a round ahead: what comes behind a message that was waited for stays in its ring until its receive is
+/// posted or somebody waits, and is copied once. Taken at once it would be copied in the next MPI_Irecv, before what that round sends.
+#[test]
+fn the_message_of_the_next_round_waits_for_its_receive() {
+    let [mut a, mut b] = pair();
+    for (round, len) in [100, 2000, 4000, LEN].into_iter().cycle().take(40).enumerate() {
+        let mut bytes = vec![0u8; len];
+        let op = b.receive(want(2), Span { addr: bytes.as_mut_ptr() as usize, len }).unwrap();
+        send(&mut a, 2, len);
+        send(&mut a, 3, len);
+        assert!(ended(&mut b, op) && bytes == vec![2; len]);
+        receive(&mut b, 3, len);
+        assert_eq!(happened(&b, Event::Unexpected), 0, "round {round}");
+    }
+    // Nobody waits for what comes behind: it is taken in when somebody looks.
+    send(&mut a, 2, LEN);
+    let op = b.receive(want(2), Span { addr: 0, len: 0 }).unwrap();
+    assert!(ended(&mut b, op));
+    send(&mut a, 3, LEN);
+    b.progress().unwrap();
+    assert_eq!(happened(&b, Event::Unexpected), 1);
+}
