@@ -370,6 +370,7 @@ fn without_room_a_message_needs_no_receive_either() {
 
 #[test]
 fn an_early_receiver_is_pushed_to() {
+    let is_posted = AtomicUsize::new(0);
     job(2, &limits(), |me, engine| {
         let data = vec![7u8; 300_000];
         let mut buffer = vec![0u8; 300_000];
@@ -381,13 +382,16 @@ fn an_early_receiver_is_pushed_to() {
             wait(engine, hello);
             let op = engine.receive(want(4), span_mut(&mut buffer)).unwrap();
             assert_eq!(engine.counters().get(Event::RtrSent), 1);
+            is_posted.store(1, Ordering::Release);
             let outcome = wait(engine, op);
             assert_eq!(outcome.len, 300_000);
             assert!(buffer == data);
         } else {
             assert!(engine.send(0, 1, 3, span(&token), Mode::Standard).unwrap().is_none());
-            // The offer comes in with any look around.
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            while is_posted.load(Ordering::Acquire) == 0 {
+                engine.poll().unwrap();
+                std::thread::yield_now();
+            }
             let op = engine.send(0, 1, 4, span(&data), Mode::Standard).unwrap().unwrap();
             wait(engine, op);
             assert_eq!(engine.counters().get(Event::RtrTaken), 1);
