@@ -175,7 +175,7 @@ impl Link {
     }
 
     /// Whether an answer may still come.
-    #[cfg(test)]
+    #[inline(always)]
     pub fn awaits_cost(&self) -> bool {
         self.asked.is_some()
     }

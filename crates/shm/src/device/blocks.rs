@@ -62,7 +62,11 @@ impl Shm {
             link.stores.write_took(plan, data.len, begun.elapsed().as_nanos() as u64);
         }
         // Behind the frame, whose reader does not wait for this.
-        if whose == Whose::SENDERS && data.len >= LOOKS || self.pool.in_flight() >= GRANULES_AHEAD {
+        let looks = match whose {
+            Whose::SENDERS => data.len >= LOOKS,
+            _ => self.links[to].awaits_cost(), // no block comes back by the credit
+        };
+        if looks || self.pool.in_flight() >= GRANULES_AHEAD {
             self.reclaim(to);
         }
         true

@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use crate::lending::SLOTS;
     use crate::link::word32;
+    use crate::stores::Stores;
     use crate::sync::Ordering;
     use fabric::Device;
     use std::collections::{BTreeSet, VecDeque};
@@ -216,6 +217,23 @@ mod tests {
             ranks.1.reclaim(0);
             assert_eq!([ranks.0.pool.in_flight(), ranks.1.pool.in_flight()], [0, 0], "{frames} {len}");
         }
+    }
+
+    /// What readers measure is heard of, though frames in such blocks bring no credit at once.
+    #[test]
+    fn what_it_takes_to_read_is_heard_of_in_an_exchange() {
+        let (mut a, mut b) = pair();
+        a.links[1].stores = Stores::new(&[StoreWay::Ordinary, StoreWay::Streaming]);
+        let (payload, mut room) = ([7u8; 3000], [0u8; 3000]);
+        let mut heard = 0;
+        for _ in 0..200 {
+            send(&mut a, &payload);
+            send(&mut b, &payload);
+            let span = Span { addr: room.as_mut_ptr() as usize, len: room.len() };
+            assert_eq!([b.take(0, [1, 2], span), a.take(1, [1, 2], span)], [Ok(3000), Ok(3000)]);
+            heard += u32::from(a.links[1].stores.known(payload.len()) == 2);
+        }
+        assert!(heard > 100, "{heard}");
     }
 
     /// What is held and too short goes back, and longer blocks take its place.
