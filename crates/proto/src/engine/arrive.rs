@@ -16,13 +16,14 @@ const BATCH: usize = 64;
 
 impl<D: Device> Engine<D> {
     /// Takes frames from one source. What lies behind a message whose receive was posted waits for the next look: the application may
-    /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next.
+    /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next. Over
+    /// registered memory it does not wait: the sender has few slots, and wants them back.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
         let mut taken = 0;
         while taken < BATCH {
             let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
             taken += direct;
-            if is_empty || direct > 0 {
+            if is_empty || taken == BATCH || direct > 0 && !self.path(source).registration {
                 break;
             }
             let Some(frame) = self.dev.peek(source) else { break };
