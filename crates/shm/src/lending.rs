@@ -86,28 +86,17 @@ pub struct Lending {
     held: Vec<Held>,
     /// Frames in blocks that were read and not answered yet.
     owed: u32,
-    /// How many blocks of this rank are lent.
-    count: u32,
     /// A bit per slot, which changes when its block is given back: for blocks of this rank, and for the peer's.
     back: &'static AtomicU32,
     give: &'static AtomicU32,
+    /// What `back` was when it was looked at last.
     heard: u32,
-    told: u32,
 }
 
 impl Lending {
     /// Nothing lent; the peer writes `back`, this rank `give`, both 0.
     pub fn new(back: &'static AtomicU32, give: &'static AtomicU32) -> Lending {
-        Lending {
-            lent: [Block::NONE; SLOTS],
-            held: Vec::new(),
-            owed: 0,
-            count: 0,
-            back,
-            give,
-            heard: 0,
-            told: 0,
-        }
+        Lending { lent: [Block::NONE; SLOTS], held: Vec::new(), owed: 0, back, give, heard: 0 }
     }
 
     /// Whether there is no exchange: no block is held, and no frame to be answered.
@@ -160,7 +149,6 @@ impl Lending {
     /// Lends it by a number that [`Lending::slot`] gave.
     #[inline]
     pub fn lend(&mut self, slot: u8, block: Block) {
-        self.count += 1;
         self.lent[usize::from(slot)] = block;
     }
 
@@ -173,20 +161,19 @@ impl Lending {
     /// A frame has come back in the block of this number, which was lent.
     #[inline]
     pub fn comes_back(&mut self, slot: u8) {
-        self.count -= 1;
         self.lent[usize::from(slot)] = Block::NONE;
     }
 
     /// Gives a block of the peer's back without a frame in it; all that was to be read there has been read.
     pub fn give_back(&mut self, slot: u8) {
-        self.told ^= 1 << slot;
-        self.give.store(self.told, Ordering::Release);
+        let told = self.give.load(Ordering::Relaxed); // which nobody else writes
+        self.give.store(told ^ 1 << slot, Ordering::Release);
     }
 
     /// Whether blocks of this rank are lent.
     #[inline(always)]
     pub fn has_lent(&self) -> bool {
-        self.count > 0
+        self.lent != [Block::NONE; SLOTS]
     }
 
     /// A block that the peer has given back without a frame in it; an error if that was not lent.

@@ -67,7 +67,7 @@ impl Shm {
         held
     }
 
-    /// In whose arena a frame from `from` lies, whose block is no longer or not yet hers alone.
+    /// In whose arena a frame from `from` lies that says more of its block than that it is the sender's.
     #[inline(never)]
     pub(super) fn owner(&mut self, from: Rank, block: Block, whose: Whose) -> Option<Rank> {
         if !whose.is_readers() {
