@@ -37,6 +37,30 @@ impl Span {
     }
 }
 
+/// Of how many bytes the pieces of a payload that is read where it lies are multiples, but for the last one. So no number is cut
+/// whose size is a power of two.
+pub const PIECE_STEP: usize = 64;
+
+/// Who reads a payload where it lies.
+pub struct Reading<'a> {
+    /// The header of its frame.
+    pub head: [u64; 2],
+    /// Its length in bytes.
+    pub len: usize,
+    /// How many of these have been read, in the calls before this one for the same frame too.
+    pub done: usize,
+    /// Is given each piece once and in order: how far from the beginning it lies, in bytes, and where.
+    pub each: &'a mut dyn FnMut(usize, Span),
+}
+
+impl Reading<'_> {
+    /// Reads what has not been read of a payload that lies there as a whole.
+    pub fn read_rest(&mut self, data: Span) {
+        (self.each)(self.done, data.part(self.done, data.len));
+        self.done = self.len;
+    }
+}
+
 /// A frame that has arrived and is still in the memory of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
@@ -235,6 +259,16 @@ pub trait Device: Transfers {
     #[inline(always)]
     fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
         self.take(from, head, room)
+    }
+    /// Whether [`Device::take_in_place`] may find something that comes from there.
+    #[inline]
+    fn reads_in_place(&self, _from: Rank) -> bool {
+        false
+    }
+    /// As [`Device::take`], for a payload that is not copied but read where it lies, while its sender may still be writing it.
+    /// `Err(true)` says that there is no more of it yet.
+    fn take_in_place(&mut self, _from: Rank, _reading: &mut Reading<'_>) -> Result<(), bool> {
+        Err(false)
     }
     /// The address of the room into which the oldest frame from `from` was taken in part.
     fn begun(&self, _from: Rank) -> Option<usize> {

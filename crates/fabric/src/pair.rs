@@ -9,7 +9,7 @@
 mod transfers;
 
 use crate::costs::{Costs, Distance};
-use crate::device::{Caps, Device, Fault, Frame, Rank, Span};
+use crate::device::{Caps, Device, Fault, Frame, Rank, Reading, Span};
 use crate::shares::{Share, ShareWord, Shares};
 use crate::verbs::Charge;
 use crate::waiting::{Bell, Nap};
@@ -322,6 +322,23 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     #[inline(always)]
     fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
         self.near.take(from, head, room)
+    }
+
+    #[inline]
+    fn reads_in_place(&self, from: Rank) -> bool {
+        match (self.place(from), &self.far) {
+            (None, Some(far)) => far.reads_in_place(from),
+            (place, _) => place.is_some_and(|place| self.near.reads_in_place(place)),
+        }
+    }
+
+    #[inline]
+    fn take_in_place(&mut self, from: Rank, reading: &mut Reading<'_>) -> Result<(), bool> {
+        match (self.place(from), &mut self.far) {
+            (None, Some(far)) => far.take_in_place(from, reading),
+            (Some(place), _) => self.near.take_in_place(place, reading),
+            (None, None) => Err(false),
+        }
     }
 
     #[inline]

@@ -10,15 +10,17 @@ use crate::mem;
 use crate::request::{PackedMessage, Unpack, bad_buffer};
 use crate::world::{LAST_CONTEXT, World, fault};
 use fabric::{Device, Span};
-use proto::{Engine, Failure, Mode, Outcome, Want};
+use proto::{Engine, Failure, InPlace, Mode, Outcome, Want};
 
 /// What a collective keeps for its messages in flight.
 #[derive(Debug, Default)]
 pub struct InFlight {
     /// Packed messages, by operation.
     packed: Vec<(u64, PackedMessage)>,
-    /// The one receive that is not posted, because its message may be read where it arrives.
+    /// The one receive that is not posted, because its message may be taken where it arrives.
     later: Option<Later>,
+    /// Receives whose messages may be read where they lie, in the order of their names from [`DEFERRED`] on.
+    deferred: Vec<Deferred>,
     /// Whether receives may be left unposted: the rank does nothing but wait for this collective.
     waits: bool,
 }
@@ -31,8 +33,27 @@ struct Later {
     posted: Option<proto::OpId>,
 }
 
+/// A receive that is posted only if its message cannot be read where it lies.
+#[derive(Clone, Copy, Debug)]
+struct Deferred {
+    want: Want,
+    span: Span,
+    /// Bytes that have been read.
+    done: usize,
+    state: Reading,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reading {
+    Open,
+    Posted(proto::OpId),
+    Over,
+}
+
 /// Names the receive that is not posted.
 const LATER: OpId = OpId(u64::MAX - 1);
+/// Names the first of those that are deferred; operations of the engine have lower numbers.
+const DEFERRED: u64 = 1 << 32;
 
 impl InFlight {
     /// For a rank that waits for the collective.
@@ -42,7 +63,22 @@ impl InFlight {
 
     /// The operation of the engine behind one of a schedule.
     pub fn op(&self, op: OpId) -> Option<proto::OpId> {
-        if op == LATER { self.later.and_then(|later| later.posted) } else { Some(proto::OpId(op.0 as u32)) }
+        if op == LATER {
+            return self.later.and_then(|later| later.posted);
+        }
+        match self.deferred(op) {
+            None => Some(proto::OpId(op.0 as u32)),
+            Some(at) => match self.deferred[at].state {
+                Reading::Posted(op) => Some(op),
+                Reading::Open | Reading::Over => None,
+            },
+        }
+    }
+
+    /// Which of those that are deferred it names.
+    #[inline]
+    fn deferred(&self, op: OpId) -> Option<usize> {
+        if op == LATER { None } else { op.0.checked_sub(DEFERRED).map(|at| at as usize) }
     }
 }
 
@@ -103,6 +139,59 @@ impl<D: Device> CollIo<'_, D> {
         Some(length(outcome))
     }
 
+    /// To be called where what is waited for has not come: an error if this rank cannot do what others wait for.
+    #[inline]
+    fn attend(&mut self) -> Option<Result<u64>> {
+        if self.flight.deferred.is_empty() { None } else { self.post_all_deferred(None).err().map(Err) }
+    }
+
+    /// Posts a receive that is deferred, unless it is posted or over.
+    fn post_deferred(&mut self, at: usize) -> Result {
+        let deferred = &mut self.flight.deferred[at];
+        if deferred.state == Reading::Open {
+            let op = self.engine.receive(deferred.want, deferred.span).map_err(fault)?;
+            deferred.state = Reading::Posted(op);
+        }
+        Ok(())
+    }
+
+    /// Posts those that are deferred of this source, or of all whose message waits for its receive: before another one is posted, for the order, and
+    /// where this rank waits for something else, for their senders may wait for them.
+    #[cold]
+    fn post_all_deferred(&mut self, source: Option<usize>) -> Result {
+        for at in 0..self.flight.deferred.len() {
+            let Deferred { want, state, .. } = self.flight.deferred[at];
+            let is_due = match source {
+                Some(_) => want.source == source,
+                None => self.engine.is_offered(&want),
+            };
+            if state == Reading::Open && is_due {
+                self.post_deferred(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the message of a receive that is deferred, and reads it where it lies if it can be.
+    fn look_for(&mut self, at: usize, each: &mut dyn FnMut(usize, Span)) -> Option<Result<u64>> {
+        let deferred = &mut self.flight.deferred[at];
+        if deferred.state == Reading::Open {
+            match self.engine.read_in_place(deferred.want, deferred.span, &mut deferred.done, each) {
+                Err(cause) => return Some(Err(fault(cause))),
+                Ok(InPlace::Coming) => return None,
+                Ok(InPlace::Posted(op)) => deferred.state = Reading::Posted(op),
+                Ok(InPlace::Read) => {
+                    deferred.state = Reading::Over;
+                    return Some(Ok(deferred.span.len as u64));
+                }
+            }
+        }
+        let Reading::Posted(op) = deferred.state else { return None };
+        let outcome = self.engine.take(op)?;
+        deferred.state = Reading::Over;
+        Some(length(outcome))
+    }
+
     /// Posts the receive that is not posted: before any other, for messages of one rank match
     /// receives in the order in which these are posted.
     fn post_later(&mut self) -> Result {
@@ -138,6 +227,15 @@ impl<D: Device> Io for CollIo<'_, D> {
         }
     }
 
+    fn isend_combined(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
+        let Data::Bytes { addr, len } = data else { return self.isend(peer, tag, data) };
+        let to = self.place.world_rank(peer as u32) as usize;
+        let context = self.place.context_for(Purpose::Collective);
+        let span = Span { addr, len: len as usize };
+        let op = self.engine.send_to_be_read(to, context, tag.value(), span).map_err(fault)?;
+        Ok(op.map_or(OpId::DONE, |op| OpId(op.0 as u64)))
+    }
+
     fn send_all(&mut self, peers: &[usize], tag: Tag, data: Data<'_>) -> usize {
         let Data::Bytes { addr, len } = data else { return 0 };
         let to: Vec<usize> = peers.iter().map(|peer| self.place.world_rank(*peer as u32) as usize).collect();
@@ -151,6 +249,9 @@ impl<D: Device> Io for CollIo<'_, D> {
         let want =
             Want { source, context: self.place.context_for(Purpose::Collective), tag: Some(tag.value()) };
         self.post_later()?;
+        if !self.flight.deferred.is_empty() {
+            self.post_all_deferred(source)?;
+        }
         match data {
             Data::Bytes { addr, len } => {
                 let span = Span { addr, len: len as usize };
@@ -171,6 +272,33 @@ impl<D: Device> Io for CollIo<'_, D> {
                 Ok(op)
             }
         }
+    }
+
+    fn irecv_combined(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
+        let source = self.place.world_rank(peer as u32) as usize;
+        match data {
+            Data::Bytes { addr, len }
+                if self.flight.waits && self.engine.reads_in_place(source, len as usize) =>
+            {
+                let context = self.place.context_for(Purpose::Collective);
+                let want = Want { source: Some(source), context, tag: Some(tag.value()) };
+                let span = Span { addr, len: len as usize };
+                // One that is not posted comes before this one, and is found before it.
+                if self.flight.later.is_some_and(|later| later.want.source == want.source) {
+                    self.post_later()?;
+                }
+                let deferred = &mut self.flight.deferred;
+                deferred.push(Deferred { want, span, done: 0, state: Reading::Open });
+                Ok(OpId(DEFERRED + deferred.len() as u64 - 1))
+            }
+            _ => self.irecv(peer, tag, data),
+        }
+    }
+
+    fn poll_combined(&mut self, op: OpId, each: &mut dyn FnMut(usize, Span)) -> Option<(Result<u64>, bool)> {
+        let Some(at) = self.flight.deferred(op) else { return self.poll(op).map(|result| (result, false)) };
+        let found = self.look_for(at, each).or_else(|| self.attend())?;
+        Some((found, self.flight.deferred[at].done > 0))
     }
 
     fn unclaimed(&mut self, peer: usize) -> Option<Tag> {
@@ -207,9 +335,16 @@ impl<D: Device> Io for CollIo<'_, D> {
     #[inline]
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
         if op == LATER {
-            return self.look();
+            return self.look().or_else(|| self.attend());
         }
-        let outcome = self.engine.take(proto::OpId(op.0 as u32))?;
+        if let Some(at) = self.flight.deferred(op) {
+            // Who waits like this wants it in its buffer.
+            if let Err(error) = self.post_deferred(at) {
+                return Some(Err(error));
+            }
+            return self.look_for(at, &mut |_, _| ());
+        }
+        let Some(outcome) = self.engine.take(proto::OpId(op.0 as u32)) else { return self.attend() };
         if let Some(PackedMessage::In(unpack)) = self.unpacked(op) {
             unpack.finish(outcome.len);
         }

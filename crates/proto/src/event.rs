@@ -92,6 +92,7 @@ events! {
     EagerQueued: "an eager message had to wait for room at the receiver",
     Unexpected: "a message arrived before its receive was posted",
     InPlace: "such a message stayed where it lay, in memory of its sender",
+    ReadInPlace: "a message was combined with others where it lay",
     MovedOut: "one that had stayed so was copied before its receive came, because its sender needed the memory",
     RtsSent: "a rendezvous was opened by the sender",
     RtrSent: "an early receiver offered its buffer",

@@ -19,6 +19,7 @@ pub use choice::habits::Manner;
 pub use choice::tuning::{Figures, Tuning};
 pub use choice::way::Protocol;
 pub use engine::frequent::{EagerBy, payback};
+pub use engine::receive::InPlace;
 pub use engine::send::Mode;
 pub use engine::{Engine, Limits};
 pub use epoch::window::Exposed;

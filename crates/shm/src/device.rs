@@ -23,8 +23,8 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
 use blocks::BlockFrame;
 use fabric::{
-    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Remote, Span,
-    Transfers,
+    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Reading, Remote,
+    Span, Transfers,
 };
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -238,11 +238,6 @@ impl Shm {
         heard
     }
 
-    #[inline(never)]
-    fn find_pressed(&self) -> Option<Rank> {
-        self.retaining.iter().copied().find(|rank| self.links[*rank].is_pressed(self.retained_most))
-    }
-
     #[cold]
     fn malformed<T>(&mut self, from: Rank, what: &str) -> Option<T> {
         self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
@@ -381,6 +376,15 @@ impl Device for Shm {
             return Err(false);
         }
         Ok(self.taken)
+    }
+
+    #[inline]
+    fn reads_in_place(&self, from: Rank) -> bool {
+        from != self.me
+    }
+
+    fn take_in_place(&mut self, from: Rank, reading: &mut Reading<'_>) -> Result<(), bool> {
+        self.read_block(from, reading)
     }
 
     #[inline]

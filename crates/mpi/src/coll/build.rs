@@ -1,4 +1,5 @@
 //! Writing programs: what the algorithms are written in.
+use super::combine;
 use super::cost::Algorithm;
 use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program, Step};
@@ -55,6 +56,8 @@ pub struct Builder {
     temp: u64,
     words: Vec<u64>,
     sequel: Option<Sequel>,
+    /// Whether the operands of its reductions may change sides.
+    pub commutes: bool,
 }
 
 /// The number of a message in a program, to be waited for.
@@ -64,11 +67,16 @@ pub struct Posted(Option<u32>);
 impl Default for Builder {
     fn default() -> Self {
         let (steps, types) = (Vec::with_capacity(8), vec![Type::bytes()]);
-        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None }
+        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None, commutes: false }
     }
 }
 
 impl Builder {
+    /// A program with this operation, if it has one.
+    pub fn reducing(op: Option<&Op>) -> Builder {
+        Builder { commutes: op.is_none_or(Op::commutes), ..Builder::default() }
+    }
+
     /// A program behind another one, whose types and scratch memory are there still.
     pub fn after(first: &Program) -> Builder {
         Builder { types: first.types.clone(), temp: first.temp_bytes as u64, ..Builder::default() }
@@ -82,11 +90,13 @@ impl Builder {
         root: Option<u32>,
         op: Option<Op>,
     ) -> Program {
+        let steps = combine::combine(self.steps, &self.types);
         Program {
             kind,
             algorithm,
             root,
-            steps: self.steps,
+            contributions: if op.is_some() { combine::contributions(&steps) } else { 0 },
+            steps,
             types: self.types,
             op,
             temp_bytes: self.temp as usize,
@@ -179,7 +189,11 @@ impl Builder {
 
     /// Posts a receive; see [`Builder::send`].
     pub fn recv(&mut self, view: &View, from: usize, buf: Buf) -> Posted {
-        if self.bytes(buf) == 0 { Posted(None) } else { self.post(Step::Recv { peer: view.rank(from), buf }) }
+        if self.bytes(buf) == 0 {
+            Posted(None)
+        } else {
+            self.post(Step::Recv { peer: view.rank(from), buf, combined: false })
+        }
     }
 
     /// Posts a send without data: a signal.
@@ -195,6 +209,7 @@ impl Builder {
         self.post(Step::Recv {
             peer: view.rank(from),
             buf: Buf { offset: 0, count: 0, ty: 0, base: Base::Temp },
+            combined: false,
         })
     }
 
@@ -231,7 +246,7 @@ impl Builder {
                 }
                 Step::Wait(one) => open.retain(|other| *other != one),
                 Step::WaitAll => open.clear(),
-                Step::Copy { .. } | Step::Reduce { .. } | Step::Expect { .. } => {}
+                Step::Copy { .. } | Step::Reduce { .. } | Step::Combine { .. } | Step::Expect { .. } => {}
             }
         }
         self.steps.extend(open.into_iter().map(Step::Wait));

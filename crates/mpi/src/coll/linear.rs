@@ -79,6 +79,9 @@ fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
     }
     let last = v.size - 1;
     let in_place = own.base == output.base;
+    if b.commutes && !in_place && last > 0 {
+        return add_up(b, v, own, output);
+    }
     let mut landings = [None; 3];
     let mut get = |b: &mut Builder, rank: usize| -> (Buf, Option<Posted>) {
         let into = match rank {
@@ -106,4 +109,28 @@ fn fold(b: &mut Builder, v: &View, own: Buf, output: Buf) {
     }
     b.wait_all();
     b.copy(sum.expect("there is a rank"), output);
+}
+
+/// As [`fold`], in the same order, where the operands may change sides: the sum lies where the result belongs from the beginning, and
+/// what comes is added to it.
+fn add_up(b: &mut Builder, v: &View, own: Buf, output: Buf) {
+    let mut landings = [None; 2];
+    let from = |at: usize| if at < v.me { at } else { at + 1 };
+    let mut coming = (b.recv(v, from(0), output), output);
+    for at in 0..v.size - 1 {
+        let (posted, into) = coming;
+        if at + 2 < v.size {
+            let into = *landings[at % 2].get_or_insert_with(|| b.temp_like(own));
+            coming = (b.recv(v, from(at + 1), into), into);
+        }
+        b.wait(posted);
+        if at > 0 {
+            b.reduce(into, output);
+        }
+        // The first two may be in either order.
+        if at == v.me.saturating_sub(1) {
+            b.reduce(own, output);
+        }
+    }
+    b.wait_all();
 }

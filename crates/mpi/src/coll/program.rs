@@ -33,6 +33,15 @@ pub struct Buf {
     pub base: Base,
 }
 
+/// An operand of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lands {
+    /// The left one, which is only read.
+    From,
+    /// The right one, where the result belongs.
+    Inout,
+}
+
 /// One step of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -49,6 +58,8 @@ pub enum Step {
         peer: u32,
         /// Where the message goes; exactly this much must come.
         buf: Buf,
+        /// Whether a [`Step::Combine`] waits for it.
+        combined: bool,
     },
     /// Wait for the message with this number (sends and receives count from 0 in program order).
     Wait(u32),
@@ -67,6 +78,18 @@ pub enum Step {
         from: Buf,
         /// The right operand and result.
         inout: Buf,
+    },
+    /// Wait for the message with this number, a receive into one of the two buffers, and combine as [`Step::Reduce`] does: piece by piece, where it
+    /// lies if that can be. If the message was to come into `from`, nothing need come there.
+    Combine {
+        /// The message.
+        message: u32,
+        /// The left operand.
+        from: Buf,
+        /// The right operand and result.
+        inout: Buf,
+        /// Which of the two the message was to come into.
+        lands: Lands,
     },
     /// What a rank has told that it sends to another one must be what that one asks for.
     Expect {
@@ -96,6 +119,8 @@ pub struct Program {
     pub root: Option<u32>,
     /// The operation of its Reduce steps.
     pub op: Option<Op>,
+    /// The steps before this one send what their receivers combine.
+    pub contributions: usize,
     /// Scratch memory it needs.
     pub temp_bytes: usize,
     /// How many messages it sends and receives.

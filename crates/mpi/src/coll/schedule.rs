@@ -17,81 +17,17 @@
 //! ```
 use std::sync::Arc;
 
-pub use super::program::{Base, Buf, Program, Step};
+pub use super::io::{Data, Io, OpId};
+pub use super::program::{Base, Buf, Lands, Program, Step};
+use super::scratch::Scratch;
 use super::tag::{Collective, Tag};
 use super::ty::Type;
+use crate::datatype::basic::Basic;
 use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
-use crate::op::{self, Op};
-
-/// Memory to be sent or received into.
-#[derive(Clone, Copy, Debug)]
-pub enum Data<'a> {
-    /// A run of bytes.
-    Bytes {
-        /// The first byte.
-        addr: usize,
-        /// How many.
-        len: u64,
-    },
-    /// Elements with gaps.
-    Typed {
-        /// The address the type's displacements count from.
-        addr: usize,
-        /// How many elements.
-        count: u64,
-        /// Their type.
-        ty: &'a Type,
-    },
-}
-
-/// A message in flight, as the transport names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct OpId(pub u64);
-
-impl OpId {
-    /// The message left at once: it needs no waiting for.
-    pub const DONE: OpId = OpId(u64::MAX);
-}
-
-/// The transport below a schedule: point-to-point messages in the collective context of one
-/// communicator, in order between each pair of ranks.
-pub trait Io {
-    /// Starts a send to rank `peer`; the data stays valid until polled as done.
-    fn isend(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
-    /// Sends the same to several ranks at once, as far as that is cheaper than one by one and possible
-    /// now: to how many of them, from the first on, it has left.
-    fn send_all(&mut self, _peers: &[usize], _tag: Tag, _data: Data<'_>) -> usize {
-        0
-    }
-    /// Starts a receive from rank `peer`.
-    fn irecv(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId>;
-    /// `None` while in flight, then once the number of bytes received. A message longer than the
-    /// buffer is reported with its full length or as an error, and never written past the buffer.
-    fn poll(&mut self, op: OpId) -> Option<Result<u64>>;
-    /// The tag of a message from `peer` that has arrived and that no receive has asked for: when
-    /// the one that is waited for does not come, it may tell why. `None` if there is none.
-    fn unclaimed(&mut self, peer: usize) -> Option<Tag>;
-    /// Why no collective of this communicator can end, once that is known.
-    fn given_up(&self) -> Option<Error> {
-        None
-    }
-    /// What to call rank `peer` in an error.
-    fn name(&self, peer: usize) -> String {
-        format!("rank {peer}")
-    }
-    /// The time, where an account of collectives is kept.
-    fn now_ns(&self) -> Option<u64> {
-        None
-    }
-    /// A run that began at `since_ns` has ended well: for the account.
-    fn ended(&mut self, _program: &Program, _since_ns: u64) {}
-    /// Whether polls have become rare, because this rank sleeps between them.
-    fn is_asleep(&self) -> bool {
-        false
-    }
-}
+use crate::op::{self, Op, Predefined};
+use fabric::Span;
 
 /// Polls without success between two looks for the reason: rare enough to cost nothing, often
 /// enough to be prompt for a person.
@@ -100,8 +36,12 @@ const PATIENCE: u32 = 1024;
 /// From this length on it pays to write once what several ranks read.
 const SHARED_BYTES: u64 = 2048;
 
-/// Scratch memory that is kept after a sequel: what a leader has needed for others may be much.
-const SCRATCH_KEPT: usize = 32 << 10;
+/// From this length on a message is combined where it lies: the copy of a shorter one costs less than to look there. Those of the unit tests are
+/// short.
+const COMBINED_BYTES: u64 = if cfg!(test) { 1 } else { 1024 };
+
+/// So much is still in the nearest cache after it has been copied.
+const NEAR_BYTES: usize = 8192;
 
 /// A call of a user-defined reduction that the caller of [`Schedule::advance`] makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,7 +89,7 @@ pub struct Schedule {
     first: Option<Arc<Program>>,
     send: usize,
     recv: usize,
-    temp: Box<[u128]>,
+    temp: Scratch,
     /// Buffers that belong to the library: they live as long as messages may use them.
     words: Box<[u64]>,
     tag: Tag,
@@ -167,7 +107,7 @@ pub struct Schedule {
 impl Schedule {
     /// A program on the buffers of a call.
     pub fn new(program: Arc<Program>, send: usize, recv: usize) -> Result<Schedule> {
-        let temp = mem::zeroed(program.temp_bytes.div_ceil(size_of::<u128>()))?;
+        let temp = Scratch::new(program.temp_bytes)?;
         let messages = Vec::with_capacity(program.messages as usize);
         Ok(Schedule {
             tag: Tag::idle(program.kind),
@@ -196,6 +136,12 @@ impl Schedule {
     pub fn words(&self) -> &[u64] {
         // The engine wrote through the address.
         std::hint::black_box(&self.words)
+    }
+
+    /// To be called when it is kept idle: gives up memory that others may use.
+    #[inline]
+    pub fn rest(&mut self) {
+        self.temp.rest();
     }
 
     /// Moves an idle schedule to other buffers.
@@ -241,8 +187,13 @@ impl Schedule {
         if self.calling {
             return Ok(Progress::Pending); // another thread looks around meanwhile
         }
-        if self.pc == 0 && self.since_ns.is_none() {
-            self.since_ns = io.now_ns();
+        if self.pc == 0 {
+            if self.temp.bytes() < self.program.temp_bytes {
+                self.temp = Scratch::new(self.program.temp_bytes)?;
+            }
+            if self.since_ns.is_none() {
+                self.since_ns = io.now_ns();
+            }
         }
         loop {
             match self.run(io)? {
@@ -268,11 +219,17 @@ impl Schedule {
             match step {
                 Step::Send { buf, .. } if self.is_sent_on(&buf) && self.send_all(&buf, io) => continue,
                 Step::Send { peer, buf } => {
-                    let id = io.isend(peer as usize, self.tag, self.data(&buf))?;
+                    let id = match self.pc < self.program.contributions && self.reads_in_place(&buf) {
+                        true => io.isend_combined(peer as usize, self.tag, self.data(&buf))?,
+                        false => io.isend(peer as usize, self.tag, self.data(&buf))?,
+                    };
                     self.messages.push(Message { id, peer, expect: None });
                 }
-                Step::Recv { peer, buf } => {
-                    let id = io.irecv(peer as usize, self.tag, self.data(&buf))?;
+                Step::Recv { peer, buf, combined } => {
+                    let id = match combined && self.reads_in_place(&buf) {
+                        true => io.irecv_combined(peer as usize, self.tag, self.data(&buf))?,
+                        false => io.irecv(peer as usize, self.tag, self.data(&buf))?,
+                    };
                     self.messages.push(Message { id, peer, expect: Some(self.bytes(&buf)) });
                 }
                 Step::Wait(message) => {
@@ -292,6 +249,16 @@ impl Schedule {
                         return Ok(Progress::Call(call));
                     }
                 }
+                Step::Combine { message, from, inout, lands } => {
+                    match self.combine(message as usize, (from, inout, lands), io)? {
+                        None => return Ok(Progress::Pending),
+                        Some(None) => {}
+                        Some(Some(call)) => {
+                            self.calling = true;
+                            return Ok(Progress::Call(call));
+                        }
+                    }
+                }
                 Step::Expect { word, bytes, from, to } => self.compare(&word, bytes, (from, to), io)?,
             }
             self.pc += 1;
@@ -302,30 +269,17 @@ impl Schedule {
     /// Whether there is more to run: what the numbers that have come ask for.
     #[inline]
     fn goes_on(&mut self) -> Result<bool> {
-        if let Some(first) = &self.first {
-            let kept = first.temp_bytes.max(SCRATCH_KEPT).next_multiple_of(size_of::<u128>());
-            if size_of_val(&*self.temp) > kept {
-                self.temp = mem::zeroed(kept / size_of::<u128>())?;
-            }
+        if self.first.is_some() {
+            self.temp.rest(); // what a leader has needed for others may be much
         } else if let Some(sequel) = &self.program.sequel {
             let (at, len) = (self.address(&sequel.words), self.bytes(&sequel.words) as usize);
             let rest = mem::with(at, len, |bytes| sequel.follow(&self.program, bytes))?;
-            self.enlarge(rest.temp_bytes)?;
+            self.temp.enlarge(rest.temp_bytes)?;
             self.first = Some(std::mem::replace(&mut self.program, Arc::new(rest)));
             self.pc = 0;
             return Ok(true);
         }
         Ok(false)
-    }
-
-    /// More scratch memory, with what the old has.
-    fn enlarge(&mut self, bytes: usize) -> Result {
-        if bytes > size_of_val(&*self.temp) {
-            let mut temp = mem::zeroed(bytes.div_ceil(size_of::<u128>()))?;
-            mem::copy(temp.as_mut_ptr() as usize, self.temp.as_ptr() as usize, size_of_val(&*self.temp));
-            self.temp = temp;
-        }
-        Ok(())
     }
 
     fn compare(&self, word: &Buf, bytes: u64, (from, to): (u32, u32), io: &impl Io) -> Result {
@@ -395,7 +349,15 @@ impl Schedule {
         if message.id == OpId::DONE {
             return Ok(true);
         }
-        let Some(result) = io.poll(message.id) else {
+        let polled = io.poll(message.id);
+        self.polled(index, polled, io)
+    }
+
+    /// What was heard of a message: whether it is done.
+    #[inline]
+    fn polled(&mut self, index: usize, polled: Option<Result<u64>>, io: &mut impl Io) -> Result<bool> {
+        let message = self.messages[index];
+        let Some(result) = polled else {
             self.idle = self.idle.wrapping_add(1);
             if self.idle.is_multiple_of(PATIENCE) || io.is_asleep() {
                 self.look_for_reason(&message, io)?;
@@ -465,7 +427,7 @@ impl Schedule {
         let base = match buf.base {
             Base::Send => self.send,
             Base::Recv => self.recv,
-            Base::Temp => self.temp.as_ptr() as usize,
+            Base::Temp => self.temp.address(),
             Base::Words => self.program.words.as_ptr() as usize,
         };
         base.wrapping_add_signed(buf.offset as isize)
@@ -496,6 +458,39 @@ impl Schedule {
         );
     }
 
+    /// Whether a message may be combined where it lies: operations of the application want their operands as a whole.
+    #[inline]
+    fn reads_in_place(&self, buf: &Buf) -> bool {
+        self.bytes(buf) >= COMBINED_BYTES
+            && self.program.op.as_ref().is_some_and(|op| op.predefined().is_some())
+    }
+
+    /// Combines with a message as it comes. `None` if it has not come as a whole; then maybe a call that does the rest.
+    fn combine(
+        &mut self,
+        index: usize,
+        (from, inout, lands): (Buf, Buf, Lands),
+        io: &mut impl Io,
+    ) -> Result<Option<Option<UserReduce>>> {
+        let id = self.messages[index].id;
+        let mut is_read = false;
+        if id != OpId::DONE {
+            let ty = &self.program.types[from.ty as usize];
+            let known = self.program.op.as_ref().and_then(Op::predefined);
+            let known = known.map(|op| Ok((op, op::element(op, ty.basic, ty.handle)?))).transpose()?;
+            let (left, right) = (self.address(&from), self.address(&inout));
+            let polled = io.poll_combined(id, &mut |at, piece| {
+                let (op, basic) = known.expect("it was asked for where the operation is known");
+                combine_piece((op, basic), piece, (left + at, right + at), lands);
+            });
+            is_read = polled.as_ref().is_some_and(|polled| polled.1);
+            if !self.polled(index, polled.map(|polled| polled.0), io)? {
+                return Ok(None);
+            }
+        }
+        if is_read { Ok(Some(None)) } else { self.reduce(&from, &inout).map(Some) }
+    }
+
     fn reduce(&self, from: &Buf, inout: &Buf) -> Result<Option<UserReduce>> {
         debug_assert_eq!((from.count, from.ty), (inout.count, inout.ty));
         let ty = &self.program.types[from.ty as usize];
@@ -517,5 +512,20 @@ impl Schedule {
                 Ok(None)
             }
         }
+    }
+}
+
+/// Combines with a piece of a message: where the operands lie that belong to it, of which it is one.
+fn combine_piece((op, basic): (Predefined, Basic), piece: Span, (from, inout): (usize, usize), lands: Lands) {
+    for at in (0..piece.len).step_by(NEAR_BYTES) {
+        let Span { addr, len } = piece.part(at, NEAR_BYTES);
+        let (left, right) = match lands {
+            Lands::From => (addr, inout + at),
+            Lands::Inout => {
+                mem::copy(inout + at, addr, len);
+                (from + at, inout + at)
+            }
+        };
+        mem::with(left, len, |a| mem::with_mut(right, len, |b| op::apply(op, basic, a, b)));
     }
 }

@@ -187,9 +187,7 @@ pub enum Known {
 
 /// Programs kept: programs of applications repeat a few collectives in turn.
 const KEPT: usize = 4;
-/// Scratch memory and steps above which a program is not kept: there the work outweighs what
-/// writing the program costs, and a rank's memory is limited.
-const KEPT_BYTES: usize = 32 << 10;
+/// Steps above which a program is not kept: there the work outweighs what writing the program costs, and a rank's memory is limited.
 const KEPT_STEPS: usize = 256;
 
 /// A schedule by what tells its call from others; none while it runs.
@@ -215,7 +213,8 @@ impl<K: PartialEq> Kept<K> {
 
     /// Gives a schedule back, unless its place has gone to another: then it is returned.
     #[inline]
-    fn put_back(&mut self, name: u64, schedule: Box<Schedule>) -> Option<Box<Schedule>> {
+    fn put_back(&mut self, name: u64, mut schedule: Box<Schedule>) -> Option<Box<Schedule>> {
+        schedule.rest();
         match self.0.iter_mut().find(|kept| kept.name == name) {
             Some(kept) => {
                 kept.schedule = Some(schedule);
@@ -225,13 +224,13 @@ impl<K: PartialEq> Kept<K> {
         }
     }
 
-    fn keep(&mut self, call: K, name: u64, schedule: Box<Schedule>) {
+    fn keep(&mut self, call: K, name: u64, mut schedule: Box<Schedule>) {
+        schedule.rest();
         if let Some(kept) = self.0.iter_mut().find(|kept| kept.call == call) {
             kept.schedule = Some(schedule);
             return;
         }
-        let program = schedule.program();
-        if program.temp_bytes > KEPT_BYTES || program.steps.len() > KEPT_STEPS {
+        if schedule.program().steps.len() > KEPT_STEPS {
             return;
         }
         if self.0.len() == KEPT {

@@ -68,6 +68,16 @@ pub enum Op {
     User(Arc<User>),
 }
 
+impl Op {
+    /// Which of the standard's it is.
+    pub fn predefined(&self) -> Option<Predefined> {
+        match self {
+            Op::Predefined(op) => Some(*op),
+            Op::User(_) => None,
+        }
+    }
+}
+
 /// `MPI_OP_NULL`.
 pub const OP_NULL: Handle = Handle(0x20);
 

@@ -122,6 +122,11 @@ pub(crate) struct Habits {
 }
 
 impl Habits {
+    /// Whether a setting says how messages go.
+    pub fn is_fixed(&self) -> bool {
+        self.fixed.is_some()
+    }
+
     /// All messages are to go in this manner, if one is given.
     pub fn fix(&mut self, manner: Option<Manner>) {
         self.fixed = manner;

@@ -4,14 +4,25 @@ use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
-use crate::event::Happening;
+use crate::event::{Event, Happening};
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::State;
-use fabric::{Device, Distance, Fault, Rank, Span};
+use fabric::{Device, Distance, Fault, Rank, Reading, Span};
 use wire::head::eager_word;
+
+/// What has become of a message that is read where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InPlace {
+    /// It has not come, or not as a whole.
+    Coming,
+    /// It has been read to its end.
+    Read,
+    /// It comes into the buffer of this receive.
+    Posted(OpId),
+}
 
 impl<D: Device> Engine<D> {
     /// Receives a message that lies at the front of its ring, or soon will, without posting
@@ -210,6 +221,94 @@ impl<D: Device> Engine<D> {
     /// The message is over for which this was taken.
     pub fn give_memory(&mut self, bytes: Vec<u8>) {
         self.matching.memory.give(bytes);
+    }
+
+    /// Whether a message of `len` bytes from there may be found where it can be read without a copy ([`Engine::read_in_place`]): not if the last one
+    /// like it was an offer, whose receive had better be posted. Now and then one is to be received as any other, that it is known what its copy takes.
+    pub fn reads_in_place(&mut self, source: Rank, len: usize) -> bool {
+        let measures = |limit: &mut EagerLimit| EagerLimit::may_measure(len) && limit.measures(len);
+        self.dev.reads_in_place(source)
+            && len <= self.eager_limit(source).max()
+            && !self.peers[source].comes_by_rendezvous(len)
+            && !measures(self.eager_limit_mut(source))
+    }
+
+    /// Receives a message that nobody has posted a receive for, as long as `buf`, by reading it where it lies: in the memory of the device, or where it
+    /// waits. If it lies in neither its receive is posted, into `buf`; nothing of it has been read then. What has been read in part is read to its end.
+    pub fn read_in_place(
+        &mut self,
+        want: Want,
+        buf: Span,
+        done: &mut usize,
+        each: &mut dyn FnMut(usize, Span),
+    ) -> Result<InPlace, Fault> {
+        let (Some(source), Some(tag)) = (want.source, want.tag) else {
+            return Ok(InPlace::Posted(self.receive(want, buf)?));
+        };
+        let mut reading = Reading { head: [eager_word(tag), want.context], len: buf.len, done: *done, each };
+        let mut found = self.read_waiting(want, buf, &mut reading)?;
+        if found == InPlace::Coming && self.matching.leaves(&Envelope { source, context: want.context, tag })
+        {
+            found = self.read_coming(source, buf, &mut reading);
+        }
+        *done = reading.done;
+        if found == InPlace::Read {
+            self.counters.count(Event::ReadInPlace);
+        }
+        Ok(found)
+    }
+
+    /// The same with a message that lies at the front of its ring, or soon will.
+    fn read_coming(&mut self, source: Rank, buf: Span, reading: &mut Reading<'_>) -> InPlace {
+        for _ in 0..self.looks_for(source, buf) {
+            match self.dev.take_in_place(source, reading) {
+                Ok(()) => {
+                    self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+                    return InPlace::Read;
+                }
+                Err(true) => {}
+                Err(false) => break,
+            }
+        }
+        InPlace::Coming
+    }
+
+    /// The same with a message that waits, if it does.
+    fn read_waiting(&mut self, want: Want, buf: Span, reading: &mut Reading<'_>) -> Result<InPlace, Fault> {
+        if self.matching.waiting() == 0 {
+            return Ok(InPlace::Coming);
+        }
+        self.has_room()?; // or a message that has arrived would be lost
+        let Some(message) = self.take_arrived(&want) else { return Ok(InPlace::Coming) };
+        let Unexpected { envelope, body, .. } = &message;
+        match body {
+            Body::InPlace(data) if data.len == buf.len => {
+                reading.read_rest(*data);
+                self.dev.release(envelope.source, *data);
+            }
+            Body::Heap(bytes) if bytes.len() == buf.len => {
+                reading.read_rest(Span { addr: bytes.as_ptr() as usize, len: bytes.len() });
+            }
+            _ if reading.done > 0 => {
+                return Err(Fault::Device(format!(
+                    "a message of rank {} was replaced by another one",
+                    envelope.source
+                )));
+            }
+            _ => return Ok(InPlace::Posted(self.receive_unexpected(want, message, buf)?)),
+        }
+        self.counters.happened(Happening::Matched, matched(envelope, buf.len as u64, true));
+        if let Body::Heap(bytes) = message.body {
+            self.matching.memory.give(bytes);
+        }
+        Ok(InPlace::Read)
+    }
+
+    /// Whether such a message waits that is still with its sender, or on its way.
+    pub fn is_offered(&self, want: &Want) -> bool {
+        let waits = self.matching.waiting() != 0;
+        let body = if waits { self.matching.find(want).map(|message| &message.body) } else { None };
+        matches!(body, Some(Body::Rts(_) | Body::Long(..) | Body::Coming(..)))
     }
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {

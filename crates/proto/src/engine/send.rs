@@ -131,6 +131,26 @@ impl<D: Device> Engine<D> {
         self.send_with(to, context, tag, data, mode, 0)
     }
 
+    /// As [`Engine::send`], of data that their receiver combines where they lie ([`Engine::read_in_place`]). By a block they are copied once, as by the
+    /// other ways, but nobody waits: where ranks outnumber cores, so that to wait is to give up a core, no habit is asked, and none learns from it,
+    /// unless a setting says how messages go.
+    pub fn send_to_be_read(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+    ) -> Result<Option<OpId>, Fault> {
+        let is_free =
+            self.habits.as_ref().is_some_and(|habits| !habits.is_fixed()) && self.dev.spare().is_some();
+        let is_tried = is_free && self.eager_limit(to).is_tried(data.len) && self.dev.reads_in_place(to);
+        let leaves = is_tried && self.fits(to, data.len, Mode::Standard) && self.peers[to].plain;
+        if leaves && self.send_watched(to, context, tag, data) {
+            return Ok(None);
+        }
+        self.send(to, context, tag, data, Mode::Standard)
+    }
+
     /// As [`Engine::send`], of a message that the application cannot cancel: its receiver takes it without a look at what
     /// the two share, which costs the way of a line from core to core.
     pub fn send_for_good(

@@ -246,6 +246,13 @@ impl Matching {
         }
     }
 
+    /// Whether a message may be taken where it lies, though other receives are posted: none of them is for it.
+    pub fn leaves(&self, e: &Envelope) -> bool {
+        !self.is_watched
+            && !self.expects(e)
+            && (self.waiting == 0 || self.sources[e.source].unexpected.is_empty())
+    }
+
     /// Bytes held by messages that wait.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes

@@ -1,7 +1,7 @@
 //! Messages that come before their receives: where they are kept, and that they are whole and let others pass.
 
 use fabric::Span;
-use proto::{Engine, Event, Failure, Limits, Mode, OpId, Want};
+use proto::{Engine, Event, Failure, InPlace, Limits, Mode, OpId, Want};
 use shm::{Options, Shm};
 
 /// Longer than what is copied in any case, and a block of its own.
@@ -157,4 +157,98 @@ fn the_message_of_the_next_round_waits_for_its_receive() {
     send(&mut a, 3, LEN);
     b.progress().unwrap();
     assert_eq!(happened(&b, Event::Unexpected), 1);
+}
+
+/// Reads a message of one byte's value where it lies, unless its receive had to be posted: then that has ended.
+fn read(at: &mut Engine<Shm>, tag: i32, len: usize, done: &mut usize) -> InPlace {
+    let mut landing = vec![0u8; len];
+    let buf = Span { addr: landing.as_mut_ptr() as usize, len };
+    let (mut next, byte) = (*done, tag as u8);
+    let mut each = |at: usize, piece: Span| {
+        assert!(at == next && (at + piece.len == len || (at + piece.len).is_multiple_of(fabric::PIECE_STEP)));
+        next += piece.len;
+        // SAFETY: the piece is read during the call, which is for how long it is there.
+        let bytes = unsafe { std::slice::from_raw_parts(piece.addr as *const u8, piece.len) };
+        assert!(bytes.iter().all(|found| *found == byte));
+    };
+    let found = at.read_in_place(want(tag), buf, done, &mut each).unwrap();
+    assert_eq!(next, *done);
+    match found {
+        InPlace::Posted(op) => assert!(ended(at, op)),
+        _ => assert!(landing.iter().all(|byte| *byte == 0), "nothing is copied"),
+    }
+    found
+}
+
+/// A message is read where it lies: in its ring, in a block that is kept, in memory that it was moved to; what comes from behind
+/// others is read as well.
+#[test]
+fn messages_are_read_where_they_lie() {
+    let [mut a, mut b] = pair();
+    let mut done = 0;
+    assert_eq!(read(&mut b, 4, LEN, &mut done), InPlace::Coming);
+    for len in [2000, LEN, 100_000, 256 << 10] {
+        done = 0;
+        send(&mut a, 4, len);
+        assert_eq!((read(&mut b, 4, len, &mut done), done), (InPlace::Read, len));
+    }
+    assert_eq!((happened(&b, Event::ReadInPlace), happened(&b, Event::Unexpected)), (4, 0));
+    // Others are before it in the ring, until somebody looks.
+    send(&mut a, 1, LEN);
+    send(&mut a, 4, LEN);
+    done = 0;
+    assert_eq!(read(&mut b, 4, LEN, &mut done), InPlace::Coming);
+    b.progress().unwrap();
+    assert_eq!((read(&mut b, 4, LEN, &mut done), done), (InPlace::Read, LEN));
+    receive(&mut b, 1, LEN);
+    assert_eq!((happened(&b, Event::InPlace), happened(&b, Event::MovedOut)), (2, 0));
+    // Blocks are for a few: others are moved.
+    for tag in 0..20 {
+        send(&mut a, tag, LEN);
+        b.progress().unwrap();
+    }
+    for tag in [7, 19, 0].into_iter().chain(1..7).chain(8..19) {
+        done = 0;
+        assert_eq!((read(&mut b, tag, LEN, &mut done), done), (InPlace::Read, LEN), "{tag}");
+    }
+}
+
+/// What does not lie there as it should is received as any other: other lengths, and what is still at its sender.
+#[test]
+fn what_cannot_be_read_where_it_lies_is_received() {
+    let [mut a, mut b] = pair();
+    for looks in [false, true] {
+        let mut done = 0;
+        send(&mut a, 4, LEN + 1);
+        if looks {
+            b.progress().unwrap();
+            assert!(matches!(read(&mut b, 4, LEN, &mut done), InPlace::Posted(_)));
+        } else {
+            assert_eq!(read(&mut b, 4, LEN, &mut done), InPlace::Coming);
+            receive(&mut b, 4, LEN + 1);
+        }
+        assert_eq!(done, 0);
+    }
+    let bytes = vec![4u8; LEN];
+    let data = Span { addr: bytes.as_ptr() as usize, len: LEN };
+    let sent = a.send(1, 7, 4, data, Mode::Synchronous).unwrap().expect("it waits for its receive");
+    assert!(!b.is_offered(&want(4)));
+    b.progress().unwrap();
+    assert!(b.is_offered(&want(4)) && !b.is_offered(&want(5)));
+    let mut landing = vec![0u8; LEN];
+    let buf = Span { addr: landing.as_mut_ptr() as usize, len: LEN };
+    let InPlace::Posted(op) =
+        b.read_in_place(want(4), buf, &mut 0, &mut |_, _| panic!("it is not here")).unwrap()
+    else {
+        panic!("it is to be received")
+    };
+    let mut is_there = false;
+    while !is_there {
+        a.progress().unwrap();
+        is_there = ended(&mut b, op);
+    }
+    assert_eq!(landing, bytes);
+    while a.take(sent).is_none() {
+        a.progress().unwrap();
+    }
 }

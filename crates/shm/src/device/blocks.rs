@@ -4,9 +4,9 @@ use super::Shm;
 use crate::bytes;
 use crate::lending::Whose;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, HOT, Use};
-use crate::ring::Seen;
+use crate::ring::{IN_BLOCK, Seen};
 use crate::stores::{Place, Plan, StoreWay, Told};
-use fabric::{Rank, Span};
+use fabric::{PIECE_STEP, Rank, Reading, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
@@ -192,12 +192,17 @@ impl Shm {
     /// it asks.
     #[inline(always)]
     fn read_part(&mut self, frame: BlockFrame, at: usize, len: usize, to: usize) {
-        let BlockFrame { from, data, plan, .. } = frame;
-        let begun = plan.measured.then(Instant::now);
-        read(plan, to, data.addr + at, len);
+        let begun = frame.plan.measured.then(Instant::now);
+        read(frame.plan, to, frame.data.addr + at, len);
+        self.tell_read(&frame, begun, len);
+    }
+
+    /// Tells who has written a frame what it took to read `len` bytes of it, if that was measured.
+    #[inline(always)]
+    fn tell_read(&mut self, frame: &BlockFrame, begun: Option<Instant>, len: usize) {
         if let Some(begun) = begun {
             let ns = begun.elapsed().as_nanos() as f32;
-            self.links[from].tell_cost(Told::new(plan.way, data.len, ns / len as f32));
+            self.links[frame.from].tell_cost(Told::new(frame.plan.way, frame.data.len, ns / len as f32));
         }
     }
 
@@ -233,6 +238,43 @@ impl Shm {
         self.pop_frame(frame, seen);
         self.taken = len;
         true
+    }
+
+    /// See [`fabric::Device::take_in_place`].
+    #[inline(never)]
+    pub(super) fn read_block(&mut self, from: Rank, reading: &mut Reading<'_>) -> Result<(), bool> {
+        if !self.links[from].heard && !self.hear(from) {
+            return Err(true);
+        }
+        let Some(seen) = self.links[from].peek() else { return Err(true) };
+        if seen.head != reading.head || seen.flags & IN_BLOCK == 0 {
+            return Err(false);
+        }
+        let Some(mut frame) = self.in_block(from, &seen) else { return Err(false) };
+        let (len, mut left) = (frame.data.len, WRITER_LOOKS);
+        if len != reading.len {
+            return Err(false);
+        }
+        while reading.done < len {
+            let written = self.links[from].written(&seen).min(len);
+            let whole = if written == len { len } else { written - written % PIECE_STEP };
+            if whole > reading.done {
+                let begun = frame.plan.measured.then(Instant::now);
+                let piece = frame.data.part(reading.done, whole - reading.done);
+                (reading.each)(reading.done, piece);
+                self.tell_read(&frame, begun, piece.len);
+                frame.plan.measured = false; // the first piece tells enough
+                (reading.done, left) = (whole, WRITER_LOOKS);
+            } else if left == 0 {
+                return Err(true);
+            } else {
+                left -= 1;
+                std::hint::spin_loop();
+            }
+        }
+        self.begun[from] = None;
+        self.pop_frame(frame, &seen);
+        Ok(())
     }
 
     /// Keeps the frame that was shown where it is, if it is from this rank and may be.

@@ -141,6 +141,12 @@ impl Shm {
         }
     }
 
+    /// A rank that may soon find no room because of its payloads that are retained.
+    #[inline(never)]
+    pub(super) fn find_pressed(&self) -> Option<Rank> {
+        self.retaining.iter().copied().find(|rank| self.links[*rank].is_pressed(self.retained_most))
+    }
+
     /// Takes back the blocks that were lent and are not used there any more.
     pub(super) fn given_back(&mut self, to: Rank) {
         while let Some(given) = self.links[to].lending.given_back() {

@@ -1,10 +1,11 @@
 //! All ranks of a job in one process: messages wait, and meet in random order.
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::super::schedule::{Data, Io, OpId, Progress, Schedule, UserReduce};
 use super::super::tag::Tag;
 use crate::error::{Error, Result};
 use crate::mem;
+use fabric::{PIECE_STEP, Span};
 
 /// A small generator with good low bits (splitmix64).
 pub struct Random(pub u64);
@@ -40,6 +41,8 @@ enum Side {
     },
     /// Already taken from the sender's buffer.
     Copied(Vec<u8>),
+    /// To be read where it lies.
+    Lies,
 }
 
 impl Side {
@@ -59,6 +62,7 @@ impl Side {
                 out
             }
             Side::Copied(bytes) => bytes.clone(),
+            Side::Lies => unreachable!("only receives lie"),
         }
     }
 
@@ -68,7 +72,7 @@ impl Side {
             Side::Typed { addr, count, ty } => {
                 ty.datatype().unpack(*addr, *count, 0, bytes);
             }
-            Side::Copied(_) => unreachable!("receives are not copied"),
+            Side::Copied(_) | Side::Lies => unreachable!("receives are not copied"),
         }
     }
 }
@@ -85,8 +89,21 @@ struct Channel {
     recvs: VecDeque<Posted>,
 }
 
+/// A message that is read where it lies.
+struct Lying {
+    bytes: Vec<u8>,
+    /// How many of these have been read.
+    done: usize,
+    /// The receive's buffer, of which the call that started it says no more than this.
+    landing: Side,
+}
+
 struct Net {
     size: usize,
+    lying: HashMap<usize, Lying>,
+    /// How many pieces of these have been read.
+    pieces: usize,
+
     channels: Vec<Channel>,
     done: Vec<Option<Result<u64>>>,
     random: Random,
@@ -114,8 +131,11 @@ impl Net {
             if let Some((r, s)) = found {
                 let (recv, send) = (channel.recvs.remove(r).unwrap(), channel.sends.remove(s).unwrap());
                 let bytes = send.side.read();
-                recv.side.write(&bytes);
                 self.done[recv.op] = Some(Ok(bytes.len() as u64));
+                match recv.side {
+                    Side::Lies => self.lying.get_mut(&recv.op).expect("it was posted").bytes = bytes,
+                    side => side.write(&bytes),
+                }
                 self.done[send.op] = Some(Ok(0));
                 return true;
             }
@@ -157,7 +177,36 @@ impl Io for Port<'_> {
         Ok(OpId(op as u64))
     }
 
+    fn irecv_combined(&mut self, peer: usize, tag: Tag, data: Data<'_>) -> Result<OpId> {
+        if self.net.random.below(4) == 0 {
+            return self.irecv(peer, tag, data);
+        }
+        let op = self.net.new_op();
+        self.net.lying.insert(op, Lying { bytes: Vec::new(), done: 0, landing: Side::of(data) });
+        let posted = Posted { tag, op, side: Side::Lies };
+        self.net.channels[peer * self.net.size + self.rank].recvs.push_back(posted);
+        Ok(OpId(op as u64))
+    }
+
+    /// Piece by piece, if it does not land.
+    fn poll_combined(&mut self, op: OpId, each: &mut dyn FnMut(usize, Span)) -> Option<(Result<u64>, bool)> {
+        let result = self.net.done[op.0 as usize].clone()?;
+        let Some(lying) = self.net.lying.get_mut(&(op.0 as usize)) else { return Some((result, false)) };
+        let len = lying.bytes.len();
+        if lying.done == 0 && self.net.random.below(4) == 0 {
+            lying.landing.write(&lying.bytes);
+            return Some((result, false));
+        }
+        let data = Span { addr: lying.bytes.as_ptr() as usize, len };
+        let piece = data.part(lying.done, PIECE_STEP * (1 + self.net.random.below(3)));
+        each(lying.done, piece);
+        lying.done += piece.len;
+        self.net.pieces += 1;
+        (lying.done == len).then_some((result, true))
+    }
+
     fn poll(&mut self, op: OpId) -> Option<Result<u64>> {
+        assert!(!self.net.lying.contains_key(&(op.0 as usize)), "what may lie is polled otherwise");
         self.net.done[op.0 as usize].clone()
     }
 
@@ -173,7 +222,7 @@ impl Io for Port<'_> {
 
 fn new_net(size: usize, seed: u64) -> Net {
     let channels = std::iter::repeat_with(Channel::default).take(size * size).collect();
-    Net { size, channels, done: Vec::new(), random: Random(seed) }
+    Net { size, channels, lying: HashMap::new(), pieces: 0, done: Vec::new(), random: Random(seed) }
 }
 
 /// Runs the schedules of all ranks, of one or more collectives at once, to the end.
@@ -216,9 +265,9 @@ fn any_moves(
 ) -> bool {
     let mut moved = false;
     for &(job, rank) in open {
-        let before = net.done.len();
+        let before = net.done.len() + net.pieces;
         match jobs[job][rank].advance(&mut Port { net, rank }).expect("no errors") {
-            Progress::Pending => moved |= net.done.len() > before,
+            Progress::Pending => moved |= net.done.len() + net.pieces > before,
             Progress::Done => moved = true,
             Progress::Call(call) => {
                 user(call);
