@@ -3,7 +3,8 @@
  * The grid has two closed dimensions and all ranks; `size` is what goes to each of the four neighbours.
  * `cart_shift`: one call, in ns. `alltoall`, `allgather`: MPI_Neighbor_alltoall and MPI_Neighbor_allgather one behind the
  * other; `persistent`, started and waited for; `by hand`, the same by MPI_Irecv, MPI_Isend, MPI_Waitall: what the
- * collective is to be no worse than.
+ * collective is to be no worse than. `touched`: MPI_Neighbor_alltoall of what the application has written just before, and reads
+ * behind it; both count.
  * `parts`: a round of a partitioned message of 16 partitions round the ring, `size` bytes in all, all ready at once;
  * `computed`: each is ready after a computation as long as the whole takes, and the value is what a round takes beyond
  * its computation; `whole`: the same as one persistent message behind all computations; `plain`: as one persistent message
@@ -11,6 +12,7 @@
 #include "bench.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { SIDES = 4, PARTS = 16, TAG = 3 };
 
@@ -72,6 +74,25 @@ static double by_hand(size_t size, long count)
 		for (int s = 0; s < SIDES; s++)
 			MPI_Isend(out + s * size, n, MPI_CHAR, to[s], s, grid, &requests[SIDES + s]);
 		MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
+	}
+	return now() - begin;
+}
+
+static double touched(size_t size, long count)
+{
+	size_t words = SIDES * size / sizeof(uint64_t);
+	uint64_t *to_write = (uint64_t *)out, *to_read = (uint64_t *)in;
+	volatile uint64_t sink = 0;
+	int n = (int)size;
+	double begin = now();
+	for (long i = 0; i < count; i++) {
+		for (size_t w = 0; w < words; w++)
+			to_write[w] = (uint64_t)i + w;
+		MPI_Neighbor_alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, grid);
+		uint64_t sum = 0;
+		for (size_t w = 0; w < words; w++)
+			sum += to_read[w];
+		sink += sum;
 	}
 	return now() - begin;
 }
@@ -194,6 +215,8 @@ int main(int argc, char **argv)
 		exchange("allgather", allgather, size, 1);
 		exchange("persistent", persistent, size, 0);
 		exchange("by hand", by_hand, size, 0);
+		if (bench_wanted("touched"))
+			measure("touched", touched, size);
 		if (size % PARTS == 0)
 			partitions(size);
 	}

@@ -147,23 +147,25 @@ impl<D: Device> CollIo<'_, D> {
 
     /// Posts a receive that is deferred, unless it is posted or over.
     fn post_deferred(&mut self, at: usize) -> Result {
-        let deferred = &mut self.flight.deferred[at];
-        if deferred.state == Reading::Open {
-            let op = self.engine.receive(deferred.want, deferred.span).map_err(fault)?;
-            deferred.state = Reading::Posted(op);
+        let Deferred { want, span, done, state } = self.flight.deferred[at];
+        // What has been read in part is read to its end.
+        if state == Reading::Open && done == 0 {
+            want.source.map_or(Ok(()), |source| self.engine.is_there(source)).map_err(fault)?;
+            let op = self.engine.receive(want, span).map_err(fault)?;
+            self.flight.deferred[at].state = Reading::Posted(op);
         }
         Ok(())
     }
 
-    /// Posts those that are deferred of this source, or of all whose message waits for its receive: before another one is posted, for the order, and
-    /// where this rank waits for something else, for their senders may wait for them.
+    /// Posts those that are deferred of this source: before another one is posted, for the order. Or of all, those whose message waits for its receive,
+    /// for their senders may wait for it; and where this rank sleeps the others as well, that it is known what it waits for.
     #[cold]
     fn post_all_deferred(&mut self, source: Option<usize>) -> Result {
         for at in 0..self.flight.deferred.len() {
             let Deferred { want, state, .. } = self.flight.deferred[at];
             let is_due = match source {
                 Some(_) => want.source == source,
-                None => self.engine.is_offered(&want),
+                None => self.engine.is_asleep() || self.engine.is_offered(&want),
             };
             if state == Reading::Open && is_due {
                 self.post_deferred(at)?;
