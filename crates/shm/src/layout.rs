@@ -111,6 +111,16 @@ impl Layout {
         self.pair(self.credits, rank, reader, LINE)
     }
 
+    /// The word behind that: what reading has cost it.
+    pub fn told(&self, rank: usize, reader: usize) -> usize {
+        self.credit(rank, reader) + 8
+    }
+
+    /// The half word behind that: which of the blocks that it was lent it has given back.
+    pub fn given_back(&self, rank: usize, reader: usize) -> usize {
+        self.told(rank, reader) + 8
+    }
+
     /// Share `index` of `rank`.
     #[inline]
     pub fn share(&self, rank: usize, index: usize) -> usize {

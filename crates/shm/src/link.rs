@@ -87,16 +87,16 @@ impl Link {
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
                 stores: Stores::new(ways),
-                told: word64(segment.at(layout.credit(me, peer)) + 8),
-                tell: word64(segment.at(layout.credit(peer, me)) + 8),
+                told: word64(segment.at(layout.told(me, peer))),
+                tell: word64(segment.at(layout.told(peer, me))),
                 costs_heard: 0,
                 asked: None,
                 costs_told: 0,
                 reclaimed: 0,
                 retained: Retained::default(),
                 lending: Lending::new(
-                    word32(segment.at(layout.credit(me, peer)) + 16),
-                    word32(segment.at(layout.credit(peer, me)) + 16),
+                    word32(segment.at(layout.given_back(me, peer))),
+                    word32(segment.at(layout.given_back(peer, me))),
                 ),
             }
         }

@@ -327,7 +327,7 @@ mod tests {
         let (mut a, _b) = pair();
         send(&mut a, &[1; 3000]);
         // SAFETY: the word in which rank 1 gives blocks back.
-        let back = unsafe { word32(a.segment.at(a.layout.credit(0, 1)) + 16) };
+        let back = unsafe { word32(a.segment.at(a.layout.given_back(0, 1))) };
         back.store(4, Ordering::Release);
         a.given_back(1);
         let fault = a.check().unwrap_err();
