@@ -1,6 +1,7 @@
 //! Writing programs: what the algorithms are written in.
 use super::combine;
 use super::cost::Algorithm;
+use super::levels::Spread;
 use super::overlap::Reach;
 use super::schedule::{Base, Buf, Program, Step};
 use super::sequel::{Sequel, Write};
@@ -58,7 +59,13 @@ pub struct Builder {
     sequel: Option<Sequel>,
     /// Whether the operands of its reductions may change sides.
     pub commutes: bool,
+    is_one_host: bool,
 }
+
+/// The longest contribution that goes by a block of shared memory. Those of the unit tests are short.
+const PIECE_BYTES: u64 = if cfg!(test) { 64 } else { 256 << 10 };
+/// Most pieces of a vector: this bounds the length of a program.
+const PIECES_MAX: u64 = 1024;
 
 /// The number of a message in a program, to be waited for.
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +74,35 @@ pub struct Posted(Option<u32>);
 impl Default for Builder {
     fn default() -> Self {
         let (steps, types) = (Vec::with_capacity(8), vec![Type::bytes()]);
-        Builder { steps, types, messages: 0, temp: 0, words: Vec::new(), sequel: None, commutes: false }
+        Builder {
+            steps,
+            types,
+            messages: 0,
+            temp: 0,
+            words: Vec::new(),
+            sequel: None,
+            commutes: false,
+            is_one_host: false,
+        }
     }
 }
 
 impl Builder {
-    /// A program with this operation, if it has one.
-    pub fn reducing(op: Option<&Op>) -> Builder {
-        Builder { commutes: op.is_none_or(Op::commutes), ..Builder::default() }
+    /// A program with this operation, if it has one, of ranks that are spread like this.
+    pub fn reducing(op: Option<&Op>, spread: &Spread) -> Builder {
+        let is_one_host = matches!(spread, Spread::OneHost);
+        Builder { commutes: op.is_none_or(Op::commutes), is_one_host, ..Builder::default() }
+    }
+
+    /// A vector in pieces of which each of `ranks` ranks' share can be combined where it lies, as far as that is possible: where each begins, and how many
+    /// elements it has. The same on all ranks.
+    pub fn pieces(&self, vector: Buf, ranks: u64) -> Vec<(u64, u64)> {
+        let ty = &self.types[vector.ty as usize];
+        let most = (PIECE_BYTES / ty.size.max(1)).max(1) * ranks;
+        let pieces =
+            if self.is_one_host && ty.dense { vector.count.div_ceil(most).min(PIECES_MAX) } else { 1 };
+        let split = Split { total: vector.count, parts: pieces.max(1) };
+        (0..split.parts as usize).map(|at| (split.start(at), split.len(at, at + 1))).collect()
     }
 
     /// A program behind another one, whose types and scratch memory are there still.

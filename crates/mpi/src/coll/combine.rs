@@ -166,6 +166,7 @@ fn is_left(rest: &[Step], landing: &Buf, types: &[Type]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::build::{Builder, View};
+    use super::super::levels::Spread;
     use super::super::program::Program;
     use super::super::tag::Collective;
     use super::super::{linear, reduce};
@@ -178,7 +179,7 @@ mod tests {
     /// The program of one of four ranks, of 1000 numbers.
     fn program(write: impl FnOnce(&mut Builder, &View, Buf, Buf)) -> Program {
         let op = Op::Predefined(Predefined::Sum);
-        let (mut b, ty) = (Builder::reducing(Some(&op)), Type::predefined(INT).unwrap());
+        let (mut b, ty) = (Builder::reducing(Some(&op), &Spread::Apart), Type::predefined(INT).unwrap());
         let (input, output) = (b.buf(Base::Send, 1000, &ty), b.buf(Base::Recv, 1000, &ty));
         write(&mut b, &View::all(1, 4), input, output);
         b.finish(Collective::Allreduce, None, None, Some(op))
@@ -198,6 +199,26 @@ mod tests {
         assert_eq!(count(&program(reduce::ring)), (3, 0));
         // This rank's own is combined with the first that comes.
         assert_eq!(count(&program(linear::allreduce_by_shares)), (3, 0));
+    }
+
+    /// Each contribution of a piece can go by a block: of 64 bytes in these tests. Ranks of several hosts send whole shares.
+    #[test]
+    fn long_vectors_go_in_pieces_on_one_host() {
+        let (ty, op) = (Type::predefined(INT).unwrap(), Op::Predefined(Predefined::Sum));
+        for (spread, ranks, pieces) in
+            [(Spread::OneHost, 1, 63), (Spread::OneHost, 4, 16), (Spread::Apart, 4, 1)]
+        {
+            let mut b = Builder::reducing(Some(&op), &spread);
+            let vector = b.buf(Base::Send, 1000, &ty);
+            let found = b.pieces(vector, ranks);
+            assert_eq!(found.len(), pieces);
+            assert!(found.iter().all(|(_, count)| pieces == 1 || *count <= 16 * ranks));
+            let mut ends = found.iter().map(|(from, count)| from + count);
+            assert!(found.iter().map(|(from, _)| *from).skip(1).eq(ends.clone().take(pieces - 1)));
+            assert_eq!(ends.next_back(), Some(1000));
+            let empty = b.part(vector, 0, 0);
+            assert_eq!(b.pieces(empty, ranks), [(0, 0)]);
+        }
     }
 
     /// Sends before that are contributions, those behind results.

@@ -135,7 +135,7 @@ pub fn compile(call: &Call, spread: &Spread, tariff: &Tariff, forced: &Forced) -
     let levels = spread.levels().filter(|_| algorithm == Algorithm::TwoLevel);
     let places = levels.map(|levels| Places::new(levels, tariff, call.rank, call.root));
     let plan = Plan { algorithm, segment: segment(&problem, tariff), places };
-    let mut b = Builder::reducing(call.op);
+    let mut b = Builder::reducing(call.op, spread);
     let v = View::all(call.rank, call.size);
     match call.kind {
         Collective::Barrier => match &plan.places {

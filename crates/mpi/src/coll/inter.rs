@@ -82,7 +82,7 @@ pub fn compile(call: &Call, across: Across, spread: &Spread, tariff: &Tariff, fo
     }
     let (own, others): (Vec<u32>, Vec<u32>) = (own.collect(), others.collect());
     let s = Sides { own: View::of(&own, call.rank), others: View::of(&others, 0), tariff, forced };
-    let mut b = Builder::reducing(call.op);
+    let mut b = Builder::reducing(call.op, spread);
     match call.kind {
         Collective::Bcast => bcast(&mut b, &s, call),
         Collective::Gather | Collective::Gatherv => gather(&mut b, &s, call),

@@ -9,10 +9,11 @@ use super::schedule::Buf;
 
 /// Everybody sends to the root, which combines.
 pub fn reduce(b: &mut Builder, v: &View, input: Buf, output: Option<Buf>, root: usize) {
-    match output {
-        Some(output) => fold(b, v, input, output),
-        None => {
-            b.send(v, root, input);
+    for (from, count) in b.pieces(input, 1) {
+        let piece = b.part(input, from, count);
+        match output {
+            Some(output) => fold(b, v, piece, b.part(output, from, count)),
+            None => _ = b.send(v, root, piece),
         }
     }
 }
@@ -42,16 +43,19 @@ pub fn allreduce_by_star(b: &mut Builder, v: &View, input: Buf, output: Buf) {
 
 /// Everybody sends every other its share, combines its own and sends the result to everybody.
 pub fn allreduce_by_shares(b: &mut Builder, v: &View, input: Buf, output: Buf) {
-    let split = Split { total: output.count, parts: v.size as u64 };
-    let share = |b: &Builder, rank: usize| b.part(output, split.start(rank), split.len(rank, rank + 1));
-    let mine = share(b, v.me);
-    scatter(b, v, input, mine, &|rank| split.start(rank));
-    for distance in 1..v.size {
-        let into = share(b, v.before(distance));
-        b.recv(v, v.before(distance), into);
-    }
-    for distance in 1..v.size {
-        b.send(v, v.after(distance), mine);
+    for (from, count) in b.pieces(output, v.size as u64) {
+        let (input, output) = (b.part(input, from, count), b.part(output, from, count));
+        let split = Split { total: count, parts: v.size as u64 };
+        let share = |b: &Builder, rank: usize| b.part(output, split.start(rank), split.len(rank, rank + 1));
+        let mine = share(b, v.me);
+        scatter(b, v, input, mine, &|rank| split.start(rank));
+        for distance in 1..v.size {
+            let into = share(b, v.before(distance));
+            b.recv(v, v.before(distance), into);
+        }
+        for distance in 1..v.size {
+            b.send(v, v.after(distance), mine);
+        }
     }
 }
 
