@@ -40,13 +40,17 @@ struct Deferred {
     span: Span,
     /// Bytes that have been read.
     done: usize,
-    state: Reading,
+    state: Course,
 }
 
+/// What has become of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reading {
+enum Course {
+    /// Its message is looked for.
     Open,
+    /// It is posted, as any other.
     Posted(proto::OpId),
+    /// Its message has come.
     Over,
 }
 
@@ -69,8 +73,8 @@ impl InFlight {
         match self.deferred(op) {
             None => Some(proto::OpId(op.0 as u32)),
             Some(at) => match self.deferred[at].state {
-                Reading::Posted(op) => Some(op),
-                Reading::Open | Reading::Over => None,
+                Course::Posted(op) => Some(op),
+                Course::Open | Course::Over => None,
             },
         }
     }
@@ -149,10 +153,10 @@ impl<D: Device> CollIo<'_, D> {
     fn post_deferred(&mut self, at: usize) -> Result {
         let Deferred { want, span, done, state } = self.flight.deferred[at];
         // What has been read in part is read to its end.
-        if state == Reading::Open && done == 0 {
+        if state == Course::Open && done == 0 {
             want.source.map_or(Ok(()), |source| self.engine.is_there(source)).map_err(fault)?;
             let op = self.engine.receive(want, span).map_err(fault)?;
-            self.flight.deferred[at].state = Reading::Posted(op);
+            self.flight.deferred[at].state = Course::Posted(op);
         }
         Ok(())
     }
@@ -167,7 +171,7 @@ impl<D: Device> CollIo<'_, D> {
                 Some(_) => want.source == source,
                 None => self.engine.is_asleep() || self.engine.is_offered(&want),
             };
-            if state == Reading::Open && is_due {
+            if state == Course::Open && is_due {
                 self.post_deferred(at)?;
             }
         }
@@ -177,20 +181,20 @@ impl<D: Device> CollIo<'_, D> {
     /// Looks for the message of a receive that is deferred, and reads it where it lies if it can be.
     fn look_for(&mut self, at: usize, each: &mut dyn FnMut(usize, Span)) -> Option<Result<u64>> {
         let deferred = &mut self.flight.deferred[at];
-        if deferred.state == Reading::Open {
+        if deferred.state == Course::Open {
             match self.engine.read_in_place(deferred.want, deferred.span, &mut deferred.done, each) {
                 Err(cause) => return Some(Err(fault(cause))),
                 Ok(InPlace::Coming) => return None,
-                Ok(InPlace::Posted(op)) => deferred.state = Reading::Posted(op),
+                Ok(InPlace::Posted(op)) => deferred.state = Course::Posted(op),
                 Ok(InPlace::Read) => {
-                    deferred.state = Reading::Over;
+                    deferred.state = Course::Over;
                     return Some(Ok(deferred.span.len as u64));
                 }
             }
         }
-        let Reading::Posted(op) = deferred.state else { return None };
+        let Course::Posted(op) = deferred.state else { return None };
         let outcome = self.engine.take(op)?;
-        deferred.state = Reading::Over;
+        deferred.state = Course::Over;
         Some(length(outcome))
     }
 
@@ -290,7 +294,7 @@ impl<D: Device> Io for CollIo<'_, D> {
                     self.post_later()?;
                 }
                 let deferred = &mut self.flight.deferred;
-                deferred.push(Deferred { want, span, done: 0, state: Reading::Open });
+                deferred.push(Deferred { want, span, done: 0, state: Course::Open });
                 Ok(OpId(DEFERRED + deferred.len() as u64 - 1))
             }
             _ => self.irecv(peer, tag, data),

@@ -237,12 +237,6 @@ impl Shm {
         self.links[from].heard = heard;
         heard
     }
-
-    #[cold]
-    fn malformed<T>(&mut self, from: Rank, what: &str) -> Option<T> {
-        self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
-        None
-    }
 }
 
 /// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results.md), since

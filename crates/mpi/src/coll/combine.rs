@@ -144,8 +144,8 @@ fn is_left(rest: &[Step], landing: &Buf, types: &[Type]) -> bool {
             Step::Wait(_) | Step::WaitAll => continue,
         };
         let here = |buf: &&Buf| buf.base == landing.base;
-        let reads = reads.into_iter().flatten().filter(here).map(|buf| run(buf, types));
-        if reads.into_iter().any(|run| run.is_none_or(|(first, last)| first < end && start < last)) {
+        let mut reads = reads.into_iter().flatten().filter(here).map(|buf| run(buf, types));
+        if reads.any(|run| run.is_none_or(|(first, last)| first < end && start < last)) {
             return false;
         }
         if let Some((first, last)) = writes.filter(here).and_then(|buf| run(buf, types)) {

@@ -6,7 +6,7 @@ use crate::lending::Whose;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, HOT, Use};
 use crate::ring::{IN_BLOCK, Seen};
 use crate::stores::{Place, Plan, StoreWay, Told};
-use fabric::{PIECE_STEP, Rank, Reading, Span};
+use fabric::{Fault, PIECE_STEP, Rank, Reading, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
@@ -175,6 +175,13 @@ impl Shm {
         self.segment.populate(offset, len);
         self.pool.back(block, granules);
         true
+    }
+
+    /// A frame that its sender cannot have written so.
+    #[cold]
+    pub(super) fn malformed<T>(&mut self, from: Rank, what: &str) -> Option<T> {
+        self.fault = Some(Fault::Device(format!("malformed frame from rank {from}: {what}")));
+        None
     }
 
     /// Where a frame in a block lies that [`crate::link::Link::peek`] has shown, if it can be one.
