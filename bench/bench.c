@@ -137,6 +137,31 @@ void bench_check(const char *buffer, size_t size, int seed)
 			bench_fail("received data is wrong");
 }
 
+void bench_write(uint64_t *words, size_t size, uint64_t seed)
+{
+	for (size_t i = 0; i < size / sizeof *words; i++)
+		words[i] = seed + i;
+}
+
+uint64_t bench_sum(const uint64_t *words, size_t size)
+{
+	uint64_t first = 0, second = 0, third = 0, fourth = 0;
+	/* Four sums, so that reading waits for memory and not for the addition before. */
+	for (size_t i = 0; i < size / sizeof *words; i += 4) {
+		first += words[i];
+		second += words[i + 1];
+		third += words[i + 2];
+		fourth += words[i + 3];
+	}
+	return first + second + third + fourth;
+}
+
+uint64_t bench_sum_of(size_t size, uint64_t seed)
+{
+	uint64_t n = size / sizeof seed;
+	return n * seed + n * (n - 1) / 2;
+}
+
 double bench_share(double value)
 {
 	if (bench.rank != 0) {

@@ -4,6 +4,7 @@
 #define TERN_BENCH_H
 
 #include <mpi.h>
+#include <stdint.h>
 
 #include "stats.h"
 
@@ -43,6 +44,13 @@ char *bench_buffer(size_t size);
 /* A pattern that depends on `seed`, and its check: ends the job if a byte is wrong. */
 void bench_fill(char *buffer, size_t size, int seed);
 void bench_check(const char *buffer, size_t size, int seed);
+
+/* What an application does with its data, a word at a time: writes `seed` and the numbers behind it; the sum of all words, and what
+ * that is of words so written. `size` is a multiple of 32 bytes. Compiled with loops aligned (`-falign-loops=64`): the same loop is
+ * half as fast where it lies across 32 bytes of code, and it lies elsewhere in each library's program. */
+void bench_write(uint64_t *words, size_t size, uint64_t seed);
+uint64_t bench_sum(const uint64_t *words, size_t size);
+uint64_t bench_sum_of(size_t size, uint64_t seed);
 
 /* Runs the measured operation `count` times; gives the seconds it took on this rank. */
 typedef double bench_body(size_t size, long count);

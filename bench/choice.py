@@ -64,7 +64,7 @@ def measure(options, work):
     for at, prefix in enumerate(options.prefixes):
         program = Path(work) / f"collectives{at}"
         sources = [HERE / source for source in ("collectives.c", "bench.c", "stats.c")]
-        subprocess.run([f"{prefix}/bin/mpicc", "-O2", "-o", program, *sources, "-lm"], check=True)
+        subprocess.run([f"{prefix}/bin/mpicc", "-O2", "-falign-loops=64", "-o", program, *sources, "-lm"], check=True)
         programs.append(program)
     for shape in options.shapes:
         name = f"choice{os.getpid()}h"

@@ -22,28 +22,17 @@ static uint64_t *out, *in;
 static atomic_long *flags;
 static volatile uint64_t sink;
 
-static void fill(size_t size, uint64_t seed)
-{
-	for (size_t i = 0; i < size / 8; i++)
-		out[i] = seed + i;
-}
-
 static void check(size_t size, uint64_t seed)
 {
-	uint64_t sum = 0, second = 0, n = size / 8;
-	for (size_t i = 0; i < n; i += 2) {
-		sum += in[i];
-		second += in[i + 1];
-	}
-	sink = sum + second;
-	if (sink != n * seed + n * (n - 1) / 2)
+	sink = bench_sum(in, size);
+	if (sink != bench_sum_of(size, seed))
 		bench_fail("received data is wrong");
 }
 
 static void halo(size_t size, uint64_t seed)
 {
 	MPI_Request request[2];
-	fill(size, seed);
+	bench_write(out, size, seed);
 	MPI_Irecv(in, (int)size, MPI_BYTE, !bench.rank, 1, MPI_COMM_WORLD, &request[0]);
 	MPI_Isend(out, (int)size, MPI_BYTE, !bench.rank, 1, MPI_COMM_WORLD, &request[1]);
 	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
@@ -55,7 +44,7 @@ static void pass(size_t size, uint64_t seed, int touches)
 	for (int leg = 0; leg < 2; leg++) {
 		if (leg == bench.rank) {
 			if (touches)
-				fill(size, seed);
+				bench_write(out, size, seed);
 			MPI_Send(out, (int)size, MPI_BYTE, !bench.rank, 2, MPI_COMM_WORLD);
 		} else {
 			MPI_Recv(in, (int)size, MPI_BYTE, !bench.rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -77,7 +66,7 @@ static void touched(size_t size, uint64_t seed)
 
 static void alltoall(size_t size, uint64_t seed)
 {
-	fill(size, seed);
+	bench_write(out, size, seed);
 	MPI_Alltoall(out, (int)(size / 2), MPI_BYTE, in, (int)(size / 2), MPI_BYTE, MPI_COMM_WORLD);
 	for (size_t i = 0; i < size / 8; i += 8)
 		sink = in[i];

@@ -25,21 +25,6 @@ static double ping_pong(size_t size, long count)
 	return (now() - begin) / 2;
 }
 
-static uint64_t read_all(size_t size)
-{
-	uint64_t sum = 0, *words = (uint64_t *)in;
-	for (size_t i = 0; i < size / sizeof sum; i++)
-		sum += words[i];
-	return sum;
-}
-
-static void write_all(size_t size, uint64_t value)
-{
-	uint64_t *words = (uint64_t *)out;
-	for (size_t i = 0; i < size / sizeof value; i++)
-		words[i] = value;
-}
-
 static double touched(size_t size, long count)
 {
 	int peer = 1 - bench.rank, n = (int)size;
@@ -47,13 +32,13 @@ static double touched(size_t size, long count)
 	double begin = now();
 	for (long i = 0; i < count; i++) {
 		if (bench.rank == 0) {
-			write_all(size, (uint64_t)i);
+			bench_write((uint64_t *)out, size, (uint64_t)i);
 			MPI_Send(out, n, MPI_CHAR, peer, 1, MPI_COMM_WORLD);
 		}
 		MPI_Recv(in, n, MPI_CHAR, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		sink += read_all(size);
+		sink += bench_sum((uint64_t *)in, size);
 		if (bench.rank == 1) {
-			write_all(size, (uint64_t)i);
+			bench_write((uint64_t *)out, size, (uint64_t)i);
 			MPI_Send(out, n, MPI_CHAR, peer, 1, MPI_COMM_WORLD);
 		}
 	}

@@ -22,24 +22,9 @@ struct load {
 	int percent; /* by how much longer on the last rank */
 };
 
-static void fill(uint64_t *words, size_t size, uint64_t seed)
-{
-	for (size_t i = 0; i < size / 8; i++)
-		words[i] = seed + i;
-}
-
 static void check(const uint64_t *words, size_t size, uint64_t seed)
 {
-	uint64_t sum = 0, second = 0, third = 0, fourth = 0, n = size / 8;
-	/* Four sums, so that reading waits for memory and not for the addition before. */
-	for (size_t i = 0; i < n; i += 4) {
-		sum += words[i];
-		second += words[i + 1];
-		third += words[i + 2];
-		fourth += words[i + 3];
-	}
-	sum += second + third + fourth;
-	if (sum != n * seed + n * (n - 1) / 2)
+	if (bench_sum(words, size) != bench_sum_of(size, seed))
 		bench_fail("received data is wrong");
 }
 
@@ -66,7 +51,7 @@ static uint64_t *part(uint64_t *words, size_t size, int at)
 static void write_all(size_t size, int round, int parts)
 {
 	for (int at = 0; at < parts; at++)
-		fill(part(out, size, at), size, seed_of(bench.rank, round));
+		bench_write(part(out, size, at), size, seed_of(bench.rank, round));
 }
 
 static void alone(size_t size, int round, double seconds)
@@ -114,7 +99,7 @@ static void ibcast(size_t size, int round, double seconds)
 	MPI_Request request;
 	int root = round % bench.ranks;
 	if (bench.rank == root)
-		fill(in, size, seed_of(root, round));
+		bench_write(in, size, seed_of(root, round));
 	MPI_Ibcast(in, (int)size, MPI_BYTE, root, MPI_COMM_WORLD, &request);
 	if (seconds > 0)
 		bench_compute(seconds);
@@ -126,7 +111,7 @@ static void iallreduce(size_t size, int round, double seconds)
 {
 	MPI_Request request;
 	uint64_t sum = 0;
-	fill(out, size, seed_of(bench.rank, round));
+	bench_write(out, size, seed_of(bench.rank, round));
 	MPI_Iallreduce(out, in, (int)(size / 8), MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request);
 	if (seconds > 0)
 		bench_compute(seconds);

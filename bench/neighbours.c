@@ -80,19 +80,13 @@ static double by_hand(size_t size, long count)
 
 static double touched(size_t size, long count)
 {
-	size_t words = SIDES * size / sizeof(uint64_t);
-	uint64_t *to_write = (uint64_t *)out, *to_read = (uint64_t *)in;
 	volatile uint64_t sink = 0;
 	int n = (int)size;
 	double begin = now();
 	for (long i = 0; i < count; i++) {
-		for (size_t w = 0; w < words; w++)
-			to_write[w] = (uint64_t)i + w;
+		bench_write((uint64_t *)out, SIDES * size, (uint64_t)i);
 		MPI_Neighbor_alltoall(out, n, MPI_CHAR, in, n, MPI_CHAR, grid);
-		uint64_t sum = 0;
-		for (size_t w = 0; w < words; w++)
-			sum += to_read[w];
-		sink += sum;
+		sink += bench_sum((uint64_t *)in, SIDES * size);
 	}
 	return now() - begin;
 }
