@@ -30,6 +30,7 @@ use mpi::world::Polled;
 use shm::watched;
 
 use crate::device;
+use crate::floating;
 use crate::global::{self, World};
 
 /// How long the application must have been away before its rank is borrowed: many times what a
@@ -209,8 +210,9 @@ extern "C" fn in_child() {
     global::abandon();
 }
 
-/// Has a thread started in which no signal of the application is handled.
+/// Has a thread started in which no signal of the application is handled, and nothing trapped that it traps in its arithmetic.
 pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
+    let _held = floating::hold();
     // SAFETY: the sets are local variables, filled before they are read.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());

@@ -21,6 +21,7 @@ pub mod env;
 pub mod errhandler;
 mod explain;
 mod file;
+mod floating;
 pub mod global;
 pub mod grequest;
 pub mod group;

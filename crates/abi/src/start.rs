@@ -17,7 +17,7 @@ use crate::global::{self, Model, Phase, World, thread};
 use crate::kind::output::Out;
 use crate::layout::{self, Set};
 use crate::table;
-use crate::{attr as attributes, dynamic, engine, explain, links, raise, report};
+use crate::{attr as attributes, dynamic, engine, explain, floating, links, raise, report};
 
 /// Asks the launcher something.
 pub fn with_launcher<T>(ask: impl FnOnce(&mut Client) -> T) -> std::result::Result<T, String> {
@@ -138,6 +138,7 @@ fn rise(cx: &Cx, wanted: i32, least: i32, needs: Needs) -> Result<i32> {
         Phase::Child => return fail(Class::OTHER, "this process was made by fork and is no rank of the job"),
     }
     let failed = |text| Error::new(Class::OTHER, text);
+    let _held = floating::hold();
     // First of all a way to end the whole job, so that what is wrong next is said once.
     raise::on_fatal(Box::new(end_job));
     let arrived = connect::arrive().map_err(failed)?;

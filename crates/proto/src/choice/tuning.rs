@@ -114,9 +114,10 @@ impl Tuning {
     }
 }
 
-/// The nearest number of whole pages, at least one.
+/// The nearest number of whole pages, at least one. It is rounded within bounds: what no integer can hold would be an invalid operation, and an
+/// application may have the processor trap those.
 fn pages(bytes: f64) -> usize {
-    let pages = (bytes / SUB_BLOCK_BYTES as f64).round().clamp(1.0, 1e9);
+    let pages = (bytes / SUB_BLOCK_BYTES as f64).clamp(1.0, 1e9).round();
     pages as usize * SUB_BLOCK_BYTES
 }
 
