@@ -153,7 +153,7 @@ def flags(tree):
     tree.try_program(tree.work / "by_show")
     asked = {word: tree.run(mpicc, f"-showme:{word}") for word in ("incdirs", "libdirs", "libs", "command", "version")}
     prefix = tree.prefix.resolve()
-    expected = {"incdirs": f"'{prefix}/include'\n", "libdirs": f"'{prefix}/lib'\n", "libs": "mpi_abi\n", "command": "cc\n"}
+    expected = {"incdirs": f'"{prefix}/include"\n', "libdirs": f'"{prefix}/lib"\n', "libs": "mpi_abi\n", "command": "cc\n"}
     wrong = {word: asked[word] for word in expected if asked[word] != expected[word]}
     if wrong or not re.search(r"Tern \d+\.\d+\.\d+", asked["version"]):
         raise Failure(f"mpicc -showme: {wrong} {asked['version']}")
@@ -162,6 +162,16 @@ def flags(tree):
     refused = subprocess.run([mpicc, "-showme:nonsense"], capture_output=True, text=True)
     if refused.returncode == 0 or "nonsense" not in refused.stderr:
         raise Failure(f"mpicc -showme:nonsense: {refused}")
+
+
+def cmake(tree):
+    """FindMPI by PATH alone, which reads what the wrappers print, though the name of the place has a blank in it."""
+    if not shutil.which("cmake"):
+        raise Skip("no cmake")
+    there = {"PATH": f"{tree.prefix / 'bin'}:{os.environ['PATH']}"}
+    tree.run("cmake", "-S", ROOT / "examples" / "cmake", "-B", "by_cmake", **there)
+    tree.run("cmake", "--build", "by_cmake", **there)
+    tree.run("ctest", "--test-dir", "by_cmake", "--output-on-failure", **there)
 
 
 def fortran(tree):
@@ -241,7 +251,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tern-install-") as scratch:
         tree = Tree(pathlib.Path(scratch).resolve())
         tree.install()
-        for check in (all_is_there, c, cxx, pkg_config, flags, fortran, fortran_without_home, path, tern):
+        for check in (all_is_there, c, cxx, pkg_config, flags, cmake, fortran, fortran_without_home, path, tern):
             name = check.__name__.replace("_", " ")
             try:
                 check(tree)
