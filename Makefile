@@ -29,7 +29,7 @@ help:
 	@echo "                          then mpi4py's benchmarks"
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make nightly              between two hosts, under each transport and each protocol: the C tests and mpi4py's suite; the Debian package in roots of its"
-	@echo "                          own; long studies (NIGHTLY=\"rd rget\": stages with these words)"
+	@echo "                          own; binaries of others; long studies (NIGHTLY=\"rd rget\": stages with these words)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make test-rdma            against rxe, siw and NFS of a kernel that runs as a program, built on first use (RDMA=\"siw NFS\": cases with these words)"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"

@@ -4,7 +4,8 @@ import re
 
 from common import Failure
 
-DESCRIPTION = "`make check` (C and Fortran), a solver of the examples on 4 ranks, petsc4py's suite but for test_dmstag and test_tao* on 1, 2 and 3"
+DESCRIPTION = ("`make check` (C and Fortran), a solver of the examples on 4 ranks, petsc4py's suite on 1, 2 and 3, but for test_dmstag and "
+               "test_tao*, which compute for minutes, and on 3 for testMean, which takes it that 100 elements divide evenly")
 VERSION = "3.26.1"
 NUMPY = "numpy==2.4.6"
 
