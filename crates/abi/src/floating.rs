@@ -1,5 +1,7 @@
-//! The floating-point environment of the application, which may trap what arithmetic of the library does on the way: a quotient that
-//! a branch does not take is computed all the same by what compilers make of it.
+//! Arithmetic of the library apart from the floating-point environment of the application.
+//!
+//! That may trap what the library does on the way: a quotient that a branch does not take is computed all the same by what compilers
+//! make of it.
 
 use libc::c_int;
 
