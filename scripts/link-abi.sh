@@ -12,7 +12,7 @@
 set -eu
 
 case $#${3-} in
-2) name=libmpi_abi version=1 names='{ global: MPI_*; PMPI_*; tern_copies; local: *; };' ;;
+2) name=libmpi_abi version=1 names='{ global: MPI_*; PMPI_*; tern_copies; tern_refuse; local: *; };' ;;
 3mpich) name=libmpi version=12 names='{ global: MPI_*; PMPI_*; MPIX_*; PMPIX_*; MPIR_Dup_fn; local: *; };' ;;
 # The objects that predefined handles point to are found as the loader says, so never -Bsymbolic: programs have copies.
 3openmpi)

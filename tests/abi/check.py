@@ -83,7 +83,8 @@ class Checks:
             assert kind == "T", line
             symbols[name] = address
         # What the library of Fortran asks of it beyond MPI.
-        assert symbols.pop("tern_copies"), "no tern_copies"
+        for name in ("tern_copies", "tern_refuse"):
+            assert symbols.pop(name, None), f"no {name}"
         declared = set(self.header_functions())
         assert set(symbols) == declared, sorted(set(symbols) ^ declared)
         names = [name for name in declared if name.startswith("MPI_")]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds and runs the Fortran programs of this directory with every Fortran compiler that is found, on several
-numbers of ranks. A program may have a part in C, of the same name. Where there is no compiler all are skipped, unless
-TERN_TEST_REQUIRE names `fortran` (a list of words).
+numbers of ranks. A program may have a part in C, of the same name. One that has a text of its name ends with an error that
+says each line of that. Some are compiled as each standard of Fortran that the compiler knows, too. Where there is no compiler
+all are skipped, unless TERN_TEST_REQUIRE names `fortran` (a list of words).
 
 usage: run.py [--mpi PREFIX] [--np 1,2,4] [PATTERN…]
 """
@@ -21,6 +22,9 @@ ROOT = HERE.parent.parent
 TIMEOUT_S = 60
 # Of those before it that Debian has, none compiles a call of mpi_f08 that has a buffer (docs/fortran.md).
 OLDEST_FLANG = 19
+# What a program may be held to, and programs that keep to all of them: of both modules, and of mpif.h in both forms.
+STANDARDS = ["f2003", "f2008", "f2018"]
+STRICT = ["sizes.f90", "include_file.f", "include_file_free.f90"]
 
 
 def compilers():
@@ -61,6 +65,31 @@ def lacking(prefix):
     return len(wanted), sorted(wanted - {line.split()[-1] for line in symbols.splitlines()})
 
 
+def standards(compiler, prefix, work, names):
+    """How many of these programs compile as they do without an option, and what is said of the others."""
+    passed, said = 0, []
+    empty = pathlib.Path(work) / "empty.f90"
+    empty.write_text("end program\n")
+    for standard in STANDARDS:
+        words = [prefix / "bin" / "mpifort", f"-fc={compiler}", f"-std={standard}", "-c", "-o", os.devnull]
+        if run([*words, empty], work)[0] != 0:
+            continue
+        for name in names:
+            code, text = run([*words, HERE / name], work)
+            passed += code == 0
+            if code != 0:
+                said.append(f"FAILED {compiler} -std={standard} {name}: does not compile\n{text}")
+    return passed, said
+
+
+def as_wanted(program, code, text):
+    """Whether a program has ended as it should."""
+    told = program.with_suffix(".txt")
+    if not told.exists():
+        return code == 0
+    return code not in (0, 124) and all(line in text for line in told.read_text().splitlines())
+
+
 def main():
     parser = argparse.ArgumentParser(description="run the Fortran programs")
     parser.add_argument("--mpi", type=pathlib.Path, default=ROOT / "build", help="installation with bin/mpifort")
@@ -81,6 +110,9 @@ def main():
             print(f"FAILED of {wanted} procedures of the modules the library lacks {missing}")
     with tempfile.TemporaryDirectory() as work:
         for compiler in found:
+            kept, said = standards(compiler, arguments.mpi, work, [name for name in STRICT if HERE / name in programs])
+            passed, failed = passed + kept, failed + len(said)
+            print("".join(said), end="")
             for program in programs:
                 binary = pathlib.Path(work) / f"{program.stem}-{compiler}"
                 code, text, beside = 0, "", []
@@ -97,7 +129,7 @@ def main():
                     continue
                 for n in ranks:
                     code, text = run([arguments.mpi / "bin" / "mpiexec", "-n", n, binary])
-                    if code == 0:
+                    if as_wanted(program, code, text):
                         passed += 1
                         continue
                     failed += 1

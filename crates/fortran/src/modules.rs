@@ -71,7 +71,7 @@ pub fn include_file(constants: &[Constant]) -> String {
     NUMBERS.iter().for_each(|(name, value)| number("integer", name, *value));
     for constant in constants {
         number(
-            if constant.kind == ConstantType::Offset { "integer*8" } else { "integer" },
+            if constant.kind == ConstantType::Offset { "integer(kind=8)" } else { "integer" },
             &constant.name,
             constant.value,
         );
@@ -92,7 +92,7 @@ pub fn include_file(constants: &[Constant]) -> String {
         .expect("writing to a string");
     }
     for row in all().filter(|row| in_fortran(row) && row.returns != "int") {
-        let kind = if row.returns == "double" { "double precision" } else { "integer*8" };
+        let kind = if row.returns == "double" { "double precision" } else { "integer(kind=8)" };
         for prefix in ["", "P"] {
             write!(text, "      {kind} {prefix}{0}\n      external {prefix}{0}\n", row.name)
                 .expect("writing to a string");
@@ -439,11 +439,16 @@ fn others(text: &mut String) {
     }
 }
 
-/// `MPI_Sizeof` (MPI 5.0 section 19.1.9).
+/// `MPI_Sizeof` (MPI 5.0 section 19.1.9). No standard of Fortran has LOGICAL of the default kind in `bind(C)`: gfortran refuses a
+/// program that uses the module with `-std=f2018`. Its size needs no descriptor, which would be the compiler's own.
 fn sizeof(text: &mut String) {
     text.push_str("  interface MPI_Sizeof\n");
     for (kind, name) in SIZED {
-        write!(text, "    subroutine MPI_Sizeof_{name}(x, size, ierror) bind(C, name=\"mpi_sizeof_{name}\")\n      import\n      \
+        let label = match kind.starts_with("logical") {
+            true => String::new(),
+            false => format!(" bind(C, name=\"mpi_sizeof_{name}\")"),
+        };
+        write!(text, "    subroutine MPI_Sizeof_{name}(x, size, ierror){label}\n      import\n      \
             {kind}, dimension(..), intent(in) :: x\n      integer, intent(out) :: size\n      integer, optional, intent(out) :: ierror\n    end subroutine\n")
         .expect("writing to a string");
     }

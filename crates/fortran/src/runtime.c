@@ -363,36 +363,6 @@ void tern_announce(void)
     PMPI_Info_free(&info);
 }
 
-static int refusal(void)
-{
-    int code = MPI_ERR_BUFFER;
-    if (PMPI_Add_error_code(MPI_ERR_BUFFER, &code) == MPI_SUCCESS)
-        PMPI_Add_error_string(code, "a section of an array with strides cannot be passed here without a copy: "
-                                    "its elements are not what the count and the datatype describe");
-    return code;
-}
-
-int tern_refuse_comm(const int *comm)
-{
-    int code = refusal();
-    PMPI_Comm_call_errhandler(comm ? PMPI_Comm_fromint(*comm) : MPI_COMM_SELF, code);
-    return code;
-}
-
-int tern_refuse_win(const int *win)
-{
-    int code = refusal();
-    PMPI_Win_call_errhandler(PMPI_Win_fromint(*win), code);
-    return code;
-}
-
-int tern_refuse_fh(const int *fh)
-{
-    int code = refusal();
-    PMPI_File_call_errhandler(PMPI_File_fromint(*fh), code);
-    return code;
-}
-
 #ifndef TERN_OTHER
 /* ---- What has no operation in C ------------------------------------------------------------------- */
 
@@ -462,4 +432,12 @@ DEFINE_SIZEOF(complex8)
 DEFINE_SIZEOF(complex16)
 DEFINE_SIZEOF(logical4)
 DEFINE_SIZEOF(character)
+
+/* Not bind(C), so what `x` is described by is the compiler's matter; programs that were built before call the other one. */
+void mpi_sizeof_logical4_(const void *x, int *size, int *ierror)
+{
+    (void) x;
+    *size = 4;
+    if (ierror) *ierror = MPI_SUCCESS;
+}
 #endif

@@ -187,28 +187,38 @@ MPI_Aint tern_unboxed(void *attribute);
 /* Tells the library what LOGICAL and the default kinds are (MPI 5.0 section 20.5). */
 void tern_announce(void);
 
-/* An error of class MPI_ERR_BUFFER about a section of an array that cannot be passed without a copy, through the
- * error handler of the object that the operation is about; of MPI_COMM_SELF if there is none. */
-int tern_refuse_comm(const int *comm);
-int tern_refuse_win(const int *win);
-int tern_refuse_fh(const int *fh);
+/* Calls that are refused: `operation` fails with an error of class MPI_ERR_BUFFER, through the error handler that its other errors
+ * go through. `words` are its arguments as C has them, `text` says why `argument` cannot be passed. In libmpi_abi.so.1, and no
+ * part of MPI. */
+extern int tern_refuse(const char *operation, const int64_t *words, const char *argument, const char *text);
+#define WORD(argument) (int64_t) (intptr_t) (argument)
+#define STRIDES "is a section of an array with strides, which cannot be passed here without a copy"
 
 /* A buffer as MPI takes it: of a section that is not contiguous a datatype is made. */
 struct section {
     void *base;
     MPI_Count count;
     MPI_Datatype type;
-    int made, refused;
+    int made;
+    const char *refused; /* why it cannot be passed; NULL of one that can be */
 };
 int tern_is_contiguous(const struct descriptor *array, const void *base);
 /* With `whole`, `count` elements of the datatype; without, any number, by their extent. */
-void tern_section_of(struct section *made, const struct descriptor *array, MPI_Count count, MPI_Datatype type, int whole);
+void tern_section_of(struct section *made, const struct descriptor *array, int whole);
+/* So many partitions of `count` elements each. */
+void tern_partitions_of(struct section *made, const struct descriptor *array, MPI_Count partitions);
 void tern_section_done(struct section *made);
 static inline void tern_section(struct section *made, const struct descriptor *array, void *base, MPI_Count count,
                                 const int *type, int whole)
 {
     *made = (struct section) { .base = base, .count = count, .type = PMPI_Type_fromint(*type) };
-    if (!tern_is_contiguous(array, base)) tern_section_of(made, array, count, made->type, whole);
+    if (!tern_is_contiguous(array, base)) tern_section_of(made, array, whole);
+}
+static inline void tern_partitions(struct section *made, const struct descriptor *array, void *base, MPI_Count count,
+                                   const int *type, MPI_Count partitions)
+{
+    *made = (struct section) { .base = base, .count = count, .type = PMPI_Type_fromint(*type) };
+    if (!tern_is_contiguous(array, base)) tern_partitions_of(made, array, partitions);
 }
 
 /* Contiguous copies of sections that no datatype describes; NULL as long as there are none. */

@@ -5,6 +5,8 @@
 
 enum { MAX_RANK = 15 };
 
+#define HAS_LESS STRIDES ": it has less than the count and the datatype say"
+
 int tern_is_contiguous(const struct descriptor *array, const void *base)
 {
     if (base != array->base) return 1; /* stands for something else */
@@ -67,37 +69,78 @@ static int first_elements(const struct shape *shape, MPI_Count n, MPI_Datatype e
     return code;
 }
 
-void tern_section_of(struct section *made, const struct descriptor *array, MPI_Count count, MPI_Datatype type, int whole)
+/* Whether a section consists of the datatype that is passed, and so may be described: how many of it are one element, and all. What
+ * is no datatype is the operation's to say, or it is of no account there. */
+static int consists(struct section *made, const struct descriptor *array, MPI_Count *each, MPI_Count *all)
 {
-    struct shape shape = shape_of(array);
-    MPI_Count lb, extent, elem_len = (MPI_Count) array->elem_len, elements = 1;
-    MPI_Datatype element = type, described = MPI_DATATYPE_NULL;
+    MPI_Count lb, extent, elem_len = (MPI_Count) array->elem_len;
+    if (made->type == MPI_DATATYPE_NULL || PMPI_Type_get_extent_c(made->type, &lb, &extent) != MPI_SUCCESS) return 0;
+    made->refused = STRIDES ": its elements are not a whole number of the datatype each";
+    if (array->rank > MAX_RANK || lb != 0 || extent <= 0 || elem_len % extent != 0) return 0;
+    *each = *all = elem_len / extent;
+    for (int i = 0; i < array->rank; i++) *all *= array->dim[i].extent;
+    return 1;
+}
+
+static void describe(struct section *made, int code, MPI_Datatype described, MPI_Count count)
+{
+    made->refused = STRIDES ": no datatype can be made of it";
+    if (code != MPI_SUCCESS || PMPI_Type_commit(&described) != MPI_SUCCESS) return;
+    made->type = described;
+    made->count = count;
+    made->made = 1;
+    made->refused = NULL;
+}
+
+void tern_section_of(struct section *made, const struct descriptor *array, int whole)
+{
+    MPI_Count each, all, count = made->count;
+    MPI_Datatype element = made->type, described = MPI_DATATYPE_NULL;
     int code;
-    if (whole && count == 0) return;
-    /* What is no datatype is the operation's to say, or it is of no account there. */
-    if (type == MPI_DATATYPE_NULL || PMPI_Type_get_extent_c(type, &lb, &extent) != MPI_SUCCESS) return;
-    made->refused = 1;
-    if (shape.rank > MAX_RANK) return;
-    for (int i = 0; i < shape.rank; i++) elements *= shape.extent[i];
-    /* Each element of the array must be a whole number of the datatype. */
-    if (lb != 0 || extent <= 0 || elem_len % extent != 0) return;
-    MPI_Count each = elem_len / extent;
+    if ((whole && count <= 0) || !consists(made, array, &each, &all)) return;
+    struct shape shape = shape_of(array);
     int is_even = shape.rank == 1 && shape.stride[0] > 0;
-    if ((!whole && (each != 1 || !is_even)) || count % each != 0 || (whole && count / each > elements)) return;
-    if (each > 1 && PMPI_Type_contiguous_c(each, type, &element) != MPI_SUCCESS) return;
+    made->refused = HAS_LESS;
+    if (whole && count > all) return;
+    made->refused = STRIDES ": the count ends within one of its elements";
+    if (count % each != 0) return;
+    made->refused = STRIDES ": what goes to each rank is not described by one datatype";
+    if (!whole && (each != 1 || !is_even)) return;
+    if (each > 1 && PMPI_Type_contiguous_c(each, made->type, &element) != MPI_SUCCESS) return;
     if (is_even) {
         code = PMPI_Type_create_resized_c(element, 0, shape.stride[0], &described);
-        count = whole ? count / each : made->count;
+        count = whole ? count / each : count;
     } else {
         code = first_elements(&shape, count / each, element, &described);
         count = 1;
     }
     if (each > 1) PMPI_Type_free(&element);
-    if (code != MPI_SUCCESS || PMPI_Type_commit(&described) != MPI_SUCCESS) return;
-    made->type = described;
-    made->count = count;
-    made->made = 1;
-    made->refused = 0;
+    describe(made, code, described, count);
+}
+
+/* Partitions lie one behind the other by the extent of a datatype: that of a slice of the last dimension, which is as long as
+ * the stride there, be it negative. */
+void tern_partitions_of(struct section *made, const struct descriptor *array, MPI_Count partitions)
+{
+    MPI_Count each, all, slice, count = made->count;
+    MPI_Datatype inner, outer;
+    if (partitions == 1) tern_section_of(made, array, 1);
+    if (partitions <= 1 || count <= 0 || !consists(made, array, &each, &all)) return;
+    struct shape shape = shape_of(array);
+    int last = shape.rank - 1;
+    slice = all / shape.extent[last];
+    made->refused = HAS_LESS;
+    if (count > all / partitions) return;
+    made->refused = STRIDES ": its partitions do not lie at equal distances";
+    if (count % slice != 0) return;
+    int code = PMPI_Type_contiguous_c(each, made->type, &inner);
+    for (int i = 0; i <= last && code == MPI_SUCCESS; i++) {
+        code = i == last ? PMPI_Type_create_resized_c(inner, 0, shape.stride[i], &outer)
+                         : PMPI_Type_create_hvector_c(shape.extent[i], 1, shape.stride[i], inner, &outer);
+        PMPI_Type_free(&inner);
+        inner = outer;
+    }
+    describe(made, code, inner, count / slice);
 }
 
 /* What is under way keeps the datatype (MPI 5.0 section 5.1.9). */
@@ -219,7 +262,7 @@ void tern_section_copy(struct section *made, const struct descriptor *array, int
     if (PMPI_Type_get_true_extent_c(made->type, &true_lb, &true_extent) != MPI_SUCCESS) return;
     if (true_lb < 0 || extent < 0 || (whole && (made->count - 1) * extent + true_lb + true_extent > there)) return;
     made->base = tern_shadow(shadow, array, made->base, is_written);
-    made->refused = 0;
+    made->refused = NULL;
 }
 
 void tern_shadow_done(struct shadow *shadow, int code, const MPI_Request *request)

@@ -103,29 +103,26 @@ fn function(text: &mut String, row: &Row, parameters: &[Parameter], large: bool,
         declared.chain(result.clone()).chain(pieces.iter().filter_map(|p| p.hidden.clone())).collect();
     let declared = if declared.is_empty() { "void".to_string() } else { declared.join(", ") };
     let passed: Vec<&str> = pieces.iter().map(|p| p.passed.as_str()).collect();
-    let call = format!(
-        "CALL({}{})({})",
-        row.name.trim_start_matches("MPI_"),
-        if large { "_c" } else { "" },
-        passed.join(", ")
-    );
+    let in_c = format!("{}{}", row.name, if large { "_c" } else { "" });
+    let call = format!("CALL({})({})", in_c.trim_start_matches("MPI_"), passed.join(", "));
     let mut body = String::new();
     if row.name.starts_with("MPI_Init") && !row.name.ends_with("ed") || row.name == "MPI_Session_init" {
         body.push_str("    tern_announce();\n");
     }
     body.push_str(if shadow.is_some() { "    struct shadow *shadow = NULL;\n" } else { "" });
     pieces.iter().for_each(|p| body.push_str(&p.before));
-    match refused.is_empty() {
-        true => writeln!(body, "    int code = {call};"),
-        false => {
-            let of =
-                ["win", "fh", "comm"].into_iter().find(|name| parameters.iter().any(|p| p.name == *name));
-            let refuse =
-                of.map_or("tern_refuse_comm(NULL)".into(), |name| format!("tern_refuse_{name}({name})"));
-            writeln!(body, "    int code = {} ? {refuse} : {call};", refused.join(" || "))
-        }
+    body.push_str("    int code = ");
+    // A call that is refused is one of the operation all the same, to whoever reads of its error.
+    let words: Vec<String> = passed.iter().map(|word| format!("WORD({word})")).collect();
+    for (argument, condition, text) in refused {
+        write!(
+            body,
+            "{condition}\n        ? tern_refuse(\"{in_c}\", (int64_t[]) {{ {} }}, \"{argument}\", {text})\n        : ",
+            words.join(", ")
+        )
+        .expect("writing to a string");
     }
-    .expect("writing to a string");
+    writeln!(body, "{call};").expect("writing to a string");
     if let Some(copied) = shadow {
         let request = if copied == Copied::WithTheRequest { "&c_request" } else { "NULL" };
         writeln!(body, "    tern_shadow_done(shadow, code, {request});").expect("writing to a string");
@@ -389,14 +386,16 @@ fn copied(row: &Row, parameters: &[Parameter]) -> Copied {
 /// Whether the count is that of what goes to or comes from each of several, not of all that is in the buffer.
 fn is_for_each(row: &Row, parameters: &[Parameter], at: usize) -> bool {
     let (name, operation) = (parameters[at].name, row.name.to_lowercase());
-    parameters.iter().any(|p| p.name == "partitions")
-        || name == "recvbuf" && (operation.contains("gather") || operation.contains("alltoall"))
+    name == "recvbuf" && (operation.contains("gather") || operation.contains("alltoall"))
         || name == "sendbuf" && (operation.contains("scatter") || operation.contains("alltoall"))
 }
 
+/// A buffer that cannot be passed: its name, the C condition under which that is so, and the C expression that says why.
+type Refused = (&'static str, String, String);
+
 /// What a descriptor of a buffer adds: of a section that is not contiguous a datatype is made where a count and a
-/// datatype describe it, else a copy. Returns the C condition under which it cannot be passed.
-fn section(row: &Row, parameters: &[Parameter], at: usize, pieces: &mut [Piece]) -> Option<String> {
+/// datatype describe it, else a copy. Returns when it cannot be passed.
+fn section(row: &Row, parameters: &[Parameter], at: usize, pieces: &mut [Piece]) -> Option<Refused> {
     let Form::Buffer(intent) = parameters[at].form else { unreachable!("the caller matched") };
     let name = parameters[at].name;
     pieces[at].declared = format!("struct descriptor *{name}");
@@ -412,25 +411,30 @@ fn section(row: &Row, parameters: &[Parameter], at: usize, pieces: &mut [Piece])
     let refused = if let Some((count, datatype)) = described_by(parameters, at).filter(|_| !has_op) {
         let (type_name, is_one) =
             (parameters[datatype].name, matches!(parameters[count].form, Form::Number(..)));
-        let is_whole = is_one && !is_for_each(row, parameters, at);
+        let has_partitions = parameters.iter().any(|p| p.name == "partitions");
+        let is_whole = is_one && !has_partitions && !is_for_each(row, parameters, at);
         let n = if is_one { format!("*{}", parameters[count].name) } else { "0".into() };
         let (how, fallback) = (i32::from(is_whole), i32::from(copied != Copied::Never));
+        let (function, last) = match has_partitions {
+            true => ("tern_partitions", "*partitions".into()),
+            false => ("tern_section", how.to_string()),
+        };
         write!(
             text,
-            "    struct section s_{name};\n    tern_section(&s_{name}, {name}, {name}_base, {n}, {type_name}, {how});\n    \
+            "    struct section s_{name};\n    {function}(&s_{name}, {name}, {name}_base, {n}, {type_name}, {last});\n    \
              if (s_{name}.refused && {fallback}) tern_section_copy(&s_{name}, {name}, {how}, {is_written}, &shadow);\n"
         )
         .expect("writing to a string");
-        if is_whole {
+        if is_whole || has_partitions {
             let cast = if parameters[count].kind == "LongCount" { "(MPI_Count) " } else { "" };
             pieces[count].passed = format!("{cast}s_{name}.count");
         }
         pieces[at].passed = format!("s_{name}.base");
         pieces[datatype].passed = format!("s_{name}.type");
         pieces[at].after = format!("    tern_section_done(&s_{name});\n");
-        Some(format!("s_{name}.refused"))
+        Some((name, format!("s_{name}.refused"), format!("s_{name}.refused")))
     } else if copied == Copied::Never {
-        Some(format!("!tern_is_contiguous({name}, {name}_base)"))
+        Some((name, format!("!tern_is_contiguous({name}, {name}_base)"), "STRIDES".into()))
     } else {
         writeln!(text, "    void *{name}_copy = tern_shadow(&shadow, {name}, {name}_base, {is_written});")
             .expect("writing to a string");
