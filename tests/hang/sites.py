@@ -14,7 +14,9 @@ def cases():
     yield Case("Hydra, two namespaces: a rank that dies ends the job", hydra_death)
     yield Case("Hydra, two names of this host: shared memory alone", hydra_twice)
     yield Case("Hydra: ranks start processes, together and of several programs", hydra_spawns)
-    yield Case("Hydra: what it would end the job for is refused before", hydra_spawns_in_vain)
+    yield Case("Hydra: what is started is found by path, wdir and PATH", hydra_finds)
+    for name, (words, says) in IN_VAIN.items():
+        yield Case(f"Hydra: what it would end the job for is refused before: {name}", lambda t, w=words, s=says: hydra_spawns_in_vain(t, w, s))
     yield Case("mpirun of Open MPI (PMIx): processes are refused by its name", pmix_spawns)
     yield Case("mpirun of Open MPI (PMIx): all bytes arrive", pmix)
     yield Case("mpirun of Open MPI (PMIx): ranks that share nothing", pmix_apart)
@@ -76,10 +78,43 @@ def hydra_spawns(tools):
         outcome.expect(outcome.code == 0 and "test passed" in outcome.out, f"the end of {program}")
 
 
-def hydra_spawns_in_vain(tools):
-    outcome = run(tools, "-n", 2, tools.program("spread_refused"), "/no/such/program", launcher=[hydra(tools)])
+def hydra_finds(tools):
+    """The name of a program, what is said of it, and where it and the directory of its processes are."""
+    place = pathlib.Path(tools.program("found"))
+    scratch, other = place.parent.resolve(), place.parent.resolve() / "other"
+    other.mkdir(exist_ok=True)
+    path = f"/no/such/directory:{scratch}:/bin"
+    for words, env in [
+        ([place], {}),
+        (["found", "path", path], {}),
+        (["found", "path", str(scratch)], {}),
+        (["found", "path", path, "host", "localhost"], {}),
+        (["found", "path", path, "wdir", other, "DIRECTORY=", other], {}),
+        (["../found", "wdir", other, "DIRECTORY=", other], {}),
+        (["./found", "BEGIN=", "/"], {}),
+        (["found", "wdir", "other", "DIRECTORY=", other], {"PATH": f"/no/such/directory:{scratch}:{os.environ['PATH']}"}),
+    ]:
+        with tools.job("-n", 1, place, *words, launcher=[hydra(tools)], env=env, cwd=scratch) as job:
+            outcome = job.end()
+        outcome.expect(outcome.code == 0 and "all were found" in outcome.out, "both to be found")
+
+
+# Programs that cannot be started, what is said of them, and what the user is told.
+IN_VAIN = {
+    "an absolute name": (["/no/such/program"], "cannot start '/no/such/program': No such file"),
+    "a name in PATH": (["no-such-program"], "cannot start 'no-such-program': it is in no directory of PATH"),
+    "a directory": (["/tmp"], "cannot start '/tmp': it is a directory"),
+    "what nobody may execute": (["/dev/null"], "cannot start '/dev/null': it is not executable"),
+    "a list of directories": (["no-such-program", "path", "/no/such:/bin"], "in no directory of info key `path`, '/no/such:/bin'"),
+    "a working directory": (["/bin/true", "wdir", "/no/such/place"], "info key `wdir`: the working directory '/no/such/place'"),
+    "a list on another host": (["true", "path", "/no/such:/bin", "host", "elsewhere.invalid"], "on another host this launcher looks in"),
+}
+
+
+def hydra_spawns_in_vain(tools, words, says):
+    outcome = run(tools, "-n", 2, tools.program("spread_refused"), *words, launcher=[hydra(tools)])
     outcome.expect(outcome.code not in (0, 9), "two refusals that are survived, and one that is fatal")
-    outcome.expect_message("/no/such/program is no program that can be executed here")
+    outcome.expect_message(re.escape(says))
 
 
 def pmix_spawns(tools):

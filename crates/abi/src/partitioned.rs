@@ -13,8 +13,11 @@ use crate::kind::output::Out;
 use crate::object::Object;
 use crate::{engine, wait};
 
-/// The partitions of a buffer: so many of `count` elements each.
+/// The partitions of a buffer: so many of `count` elements each, and at least one (MPI 5.0 section 4.2.1).
 fn parts(world: &World, buf: usize, partitions: usize, count: u64, datatype: Handle) -> Result<Parts> {
+    if partitions == 0 {
+        return fail(Class::ARG, "argument `partitions` is 0, must be positive");
+    }
     let all = count.checked_mul(partitions as u64).filter(|all| i64::try_from(*all).is_ok());
     let Some(all) = all else {
         let text = format!("{partitions} partitions of {count} elements do not fit the address space");

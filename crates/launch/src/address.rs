@@ -14,6 +14,17 @@ pub fn machine() -> Result<String, String> {
     Ok(name.trim().into())
 }
 
+/// What this host calls itself.
+pub fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
+}
+
+/// Whether a name says that it is this host's; others may be as well.
+pub fn is_this_host(name: &str) -> bool {
+    let own = host_name();
+    matches!(name, "localhost" | "127.0.0.1" | "::1") || name == own || own.split('.').next() == Some(name)
+}
+
 /// A name that ranks have in common that can share memory.
 pub fn memory(settings: &Settings) -> Result<String, String> {
     let dir = settings.text("TERN_SHM_DIR");

@@ -20,7 +20,6 @@ mod hang;
 pub mod hello;
 pub mod help;
 mod hosts;
-mod image;
 pub mod job;
 mod link;
 pub mod message;

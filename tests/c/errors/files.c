@@ -123,6 +123,21 @@ static void arguments(void) {
     FAILS(MPI_File_write_at(old, 0, &word, 1, MPI_INT, &status), MPI_ERR_FILE);
 }
 
+/* A stream is neither told where its pointers are nor moved. */
+static void sequential(void) {
+    MPI_Offset at;
+    MPI_File file = f_open(MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL);
+    SAYS(MPI_File_seek(file, 0, MPI_SEEK_SET), MPI_ERR_UNSUPPORTED_OPERATION, "`fh`", f_name, "MPI_MODE_SEQUENTIAL");
+    SAYS(MPI_File_get_byte_offset(file, 0, &at), MPI_ERR_UNSUPPORTED_OPERATION, "`fh`", f_name, "MPI_MODE_SEQUENTIAL");
+    SAYS(MPI_File_get_position_shared(file, &at), MPI_ERR_UNSUPPORTED_OPERATION, "`fh`", f_name,
+         "MPI_MODE_SEQUENTIAL");
+    SAYS(MPI_File_seek_shared(file, 0, MPI_SEEK_SET), MPI_ERR_UNSUPPORTED_OPERATION, "`fh`", f_name,
+         "MPI_MODE_SEQUENTIAL");
+    SAYS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG, "`disp`",
+         "MPI_MODE_SEQUENTIAL");
+    OK(MPI_File_close(&file));
+}
+
 static void the_system(void) {
     int words[2000] = {0};
     MPI_Status status;
@@ -195,6 +210,8 @@ int main(int argc, char **argv) {
     opening();
     OK(MPI_Barrier(MPI_COMM_WORLD));
     arguments();
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    sequential();
     OK(MPI_Barrier(MPI_COMM_WORLD));
     the_system();
     OK(MPI_Barrier(MPI_COMM_WORLD));

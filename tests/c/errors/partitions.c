@@ -17,6 +17,10 @@ int main(int argc, char **argv) {
          MPI_ERR_RANK, "`dest`");
     SAYS(MPI_Psend_init(out, -1, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
          MPI_ERR_ARG, "`partitions`");
+    SAYS(MPI_Psend_init(out, 0, 2, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_ARG, "`partitions`");
+    SAYS(MPI_Precv_init(in, 0, 2, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
+         MPI_ERR_ARG, "`partitions`");
     SAYS(MPI_Psend_init(out, 2, -1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
          MPI_ERR_COUNT, "`count`");
     FAILS(MPI_Psend_init(out, 1 << 30, (MPI_Count)1 << 40, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
@@ -39,6 +43,8 @@ int main(int argc, char **argv) {
     SAYS(MPI_Pready_range(2, 1, send), MPI_ERR_ARG, "`partition_low`");
     SAYS(MPI_Parrived(receive, 2, &flag), MPI_ERR_ARG, "`partition`");
     SAYS(MPI_Parrived(send, 0, &flag), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Parrived(plain, 0, &flag), MPI_ERR_REQUEST, "`request`");
+    SAYS(MPI_Pready(0, MPI_REQUEST_NULL), MPI_ERR_REQUEST, "`request`");
     SAYS(MPI_Request_free(&send), MPI_ERR_REQUEST, "`request`");
     SAYS(MPI_Cancel(&receive), MPI_ERR_REQUEST, "`request`");
     SAYS(MPI_Pready_list(2, list, send), MPI_ERR_ARG, "`array_of_partitions`");

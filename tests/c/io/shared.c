@@ -112,6 +112,14 @@ static void sequential(void) {
     FAILS(MPI_File_read_at(file, 0, &one, 1, MPI_INT, &status), MPI_ERR_UNSUPPORTED_OPERATION);
     FAILS(MPI_File_seek(file, 0, MPI_SEEK_SET), MPI_ERR_UNSUPPORTED_OPERATION);
     OK(MPI_Barrier(MPI_COMM_WORLD));
+    /* nor is it told or moved, and a view begins where it is (MPI 5.0 sections 14.3, 14.4.3 and 14.4.4) */
+    MPI_Offset at = -7;
+    FAILS(MPI_File_get_position(file, &at), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_File_get_byte_offset(file, 1, &at), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_File_get_position_shared(file, &at), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_File_seek_shared(file, 7, MPI_SEEK_SET), MPI_ERR_UNSUPPORTED_OPERATION);
+    FAILS(MPI_File_set_view(file, 3, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
+    CHECK_EQ(at, -7);
     OK(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     MPI_Offset disp = -1;
     MPI_Datatype etype, filetype;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mpi::error::{Class, Error, Result, fail};
+use mpi::error::{Class, Result, fail};
 use mpi::file::{View, Whence, of_file, refused};
 use mpi::handle::Handle;
 
@@ -53,19 +53,21 @@ pub fn get_position(cx: &Cx, fh: Handle, offset: Out<i64>) -> Result {
 
 /// `MPI_File_get_byte_offset`.
 pub fn get_byte_offset(cx: &Cx, fh: Handle, offset: i64, disp: Out<i64>) -> Result {
-    disp.set(cx.objects().file(fh)?.view.offset_of(offset)?);
+    let objects = cx.objects();
+    let file = objects.file(fh)?;
+    of_file(&file.disk, file.amode.check_random())?;
+    disp.set(file.view.offset_of(offset)?);
     Ok(())
 }
 
 /// `MPI_File_seek_shared`: all give the same arguments, and the first rank moves the pointer.
 pub fn seek_shared(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
-    let (comm, view, disk, pointer) = {
+    let (comm, view, disk, pointer, amode) = {
         let objects = cx.objects();
         let file = objects.file(fh)?;
-        (file.comm, file.view.clone(), file.disk.clone(), file.shared.clone())
+        (file.comm, file.view.clone(), file.disk.clone(), file.shared.clone(), file.amode)
     };
-    let counter = shared::counter(&pointer);
-    let counter = counter.map_err(|error: Error| error);
+    let counter = of_file(&disk, amode.check_random()).and_then(|()| shared::counter(&pointer));
     let counter =
         same(cx, comm, counter, [(Word::Number(offset), "offset"), (Word::Number(whence.into()), "whence")])?;
     let moved = match run::site(cx, comm)?.rank {
@@ -78,7 +80,12 @@ pub fn seek_shared(cx: &Cx, fh: Handle, offset: i64, whence: i32) -> Result {
 
 /// `MPI_File_get_position_shared`.
 pub fn get_position_shared(cx: &Cx, fh: Handle, offset: Out<i64>) -> Result {
-    let pointer = Arc::clone(&cx.objects().file(fh)?.shared);
+    let pointer = {
+        let objects = cx.objects();
+        let file = objects.file(fh)?;
+        of_file(&file.disk, file.amode.check_random())?;
+        Arc::clone(&file.shared)
+    };
     offset.set(shared::counter(&pointer)?.get().map_err(refused)?);
     Ok(())
 }

@@ -45,6 +45,12 @@ fn view(cx: &Cx, fh: Handle, disp: i64, types: (Handle, Handle), datarep: &[u8])
                     MPI_MODE_SEQUENTIAL have";
         return fail(Class::ARG, text);
     }
+    if disp != CURRENT && is_sequential {
+        let text = format!(
+            "argument `disp` is {disp}, must be MPI_DISPLACEMENT_CURRENT in files opened with MPI_MODE_SEQUENTIAL"
+        );
+        return fail(Class::ARG, text);
+    }
     let sizes = sizes(cx, &datarep, &etype)?;
     let writes = !amode.has(Amode::RDONLY);
     View::new(if disp == CURRENT { 0 } else { disp }, etype, filetype, datarep, sizes, writes)

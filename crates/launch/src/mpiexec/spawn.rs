@@ -4,11 +4,13 @@
 use super::arguments::{Bind, Inherit, Plan, Reader, Segment};
 use super::job::{Job, Rank, Reach};
 use super::message::Order;
-use super::start::{self, Input, Words};
+use super::start::{self, Input};
 use super::task::Task;
+use crate::address::{host_name, is_this_host};
 use crate::asked;
 use crate::pmi::server::{Action, Server, Stage, spawned};
 use crate::pmi::spawn::{Program, Request};
+use crate::program::Words;
 use crate::report::Pending;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -257,16 +259,10 @@ fn segment(program: &Program) -> Result<Segment, String> {
 /// A job on one host has no other.
 fn check_host(host: &[u8]) -> Result<(), String> {
     let host = String::from_utf8_lossy(host);
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let own = own.trim();
-    let is_own = |name: &str| {
-        matches!(name, "localhost" | "127.0.0.1" | "::1")
-            || name == own
-            || own.split('.').next() == Some(name)
-    };
-    match host.split(',').map(str::trim).find(|name| !is_own(name)) {
+    match host.split(',').map(str::trim).find(|name| !is_this_host(name)) {
         None => Ok(()),
         Some(other) => {
+            let own = host_name();
             Err(format!("info key `host`: {other} is not this host, {own}, where the whole job is"))
         }
     }

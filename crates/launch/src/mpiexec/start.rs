@@ -1,8 +1,9 @@
 //! Starting one rank.
 use super::arguments::{Inherit, Plan, Reader, Segment};
 use super::files::Files;
-use super::image;
 use super::task::Task;
+use crate::image;
+use crate::program::{self, NOT_EXECUTABLE, NOT_FOUND, Wanted, Words, has_slash};
 use crate::report::{BOARD_FD, CONTROL_FD, HOST_ADDRESS, JOB, JOB_CPUS};
 use crate::sys::packet;
 use crate::sys::process::{self, Birth, OpenFiles};
@@ -11,7 +12,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,6 @@ impl From<String> for Refusal {
         Refusal { code: 1, text }
     }
 }
-
-/// The codes that shells use.
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
 
 /// What the rank that reads the standard input gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,21 +202,6 @@ fn explain(rank: usize, segment: &Segment, head: &[u8], error: &io::Error) -> Re
     Refusal { code, text: format!("cannot start rank {rank}: {program}: {error}{hint}") }
 }
 
-/// What the user calls the places of a program.
-pub(super) struct Words {
-    /// Where it is looked for.
-    path: &'static str,
-    /// Its working directory.
-    directory: &'static str,
-}
-
-impl Words {
-    /// Options of `mpiexec`.
-    pub(super) const OPTIONS: Words = Words { path: "-path", directory: "option -wdir" };
-    /// Hints of MPI_Comm_spawn (MPI 5.0 section 11.8.4).
-    pub(super) const HINTS: Words = Words { path: "info key `path`", directory: "info key `wdir`" };
-}
-
 /// Looks before the first rank is started whether there is something to start; where the programs are, as they are
 /// seen from here.
 pub(super) fn locate(plan: &mut Plan, words: &Words) -> Result<Vec<PathBuf>, Refusal> {
@@ -233,47 +214,14 @@ pub(super) fn locate(plan: &mut Plan, words: &Words) -> Result<Vec<PathBuf>, Ref
 }
 
 fn find(plan: &Plan, segment: &Segment, words: &Words) -> Result<PathBuf, Refusal> {
-    let directory = segment.directory.clone().unwrap_or_default();
-    if segment.directory.is_some() && !directory.is_dir() {
-        let (what, name) = (words.directory, directory.display());
-        let text = format!("{what}: the working directory '{name}' does not exist");
-        return Err(Refusal { code: 1, text });
-    }
-    let program = Path::new(&segment.program);
-    let refusal =
-        |code, why: String| Refusal { code, text: format!("cannot start '{}': {why}", program.display()) };
-    if has_slash(program) {
-        let path = directory.join(program);
-        return executable(&path).map(|()| path).map_err(|(code, why)| refusal(code, why));
-    }
-    let given = given("PATH", plan, segment).or_else(|| inherited("PATH", plan));
-    let path = segment.path.clone().or(given).unwrap_or_else(|| "/bin:/usr/bin".into());
-    let mut refused = None;
-    for candidate in std::env::split_paths(&path).map(|place| directory.join(place).join(program)) {
-        match executable(&candidate) {
-            Ok(()) => return std::path::absolute(candidate).map_err(|e| refusal(1, e.to_string())),
-            Err((NOT_EXECUTABLE, why)) => refused = Some(format!("{}: {why}", candidate.display())),
-            Err(_) => {}
-        }
-    }
-    if let Some(why) = refused {
-        return Err(refusal(NOT_EXECUTABLE, why));
-    }
-    let local = if directory.join(program).is_file() {
-        format!("; there is one in the working directory: write ./{}", program.display())
-    } else {
-        String::new()
+    let wanted = Wanted {
+        program: Path::new(&segment.program),
+        base: Path::new(""),
+        directory: segment.directory.as_deref(),
+        path: segment.path.as_deref(),
+        inherited: given("PATH", plan, segment).or_else(|| inherited("PATH", plan)),
     };
-    let place = match &segment.path {
-        Some(given) => format!("{}, '{}'", words.path, given.display()),
-        None => "PATH".to_string(),
-    };
-    Err(refusal(NOT_FOUND, format!("it is in no directory of {place}{local}")))
-}
-
-/// Whether a program is named by its place, and so not looked for.
-fn has_slash(program: &Path) -> bool {
-    program.as_os_str().as_encoded_bytes().contains(&b'/')
+    program::find(&wanted, words).map_err(|(code, text)| Refusal { code, text })
 }
 
 /// The directories in which ranks may create shared memory.
@@ -309,18 +257,4 @@ fn given(name: &str, plan: &Plan, segment: &Segment) -> Option<OsString> {
 
 fn inherit<'a>(plan: &'a Plan, segment: &'a Segment) -> &'a Inherit {
     segment.inherit.as_ref().unwrap_or(&plan.inherit)
-}
-
-fn executable(path: &Path) -> Result<(), (u8, String)> {
-    match path.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err((NOT_EXECUTABLE, error.to_string()))
-        }
-        Err(error) => Err((NOT_FOUND, error.to_string())),
-        Ok(meta) if meta.is_dir() => Err((NOT_EXECUTABLE, "it is a directory".into())),
-        Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
-            Err((NOT_EXECUTABLE, "it is not executable (chmod +x makes it so)".into()))
-        }
-        Ok(_) => Ok(()),
-    }
 }

@@ -7,6 +7,7 @@ use super::two::Two;
 use super::value::{self, Maxes};
 use crate::report::CONTROL_FD;
 use crate::text::{quoted, unescape};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A connection to a launcher that speaks PMI-1.
@@ -16,6 +17,8 @@ pub(super) struct One {
     size: usize,
     maxes: Option<Maxes>,
     kvsname: Option<String>,
+    /// Where this process has begun: the launcher's directory too, unless it was told another.
+    base: PathBuf,
 }
 
 impl Space for One {
@@ -82,7 +85,7 @@ impl Space for One {
         let is_tern = std::env::var_os(CONTROL_FD).is_some();
         let mut request = Request { programs, pairs };
         if !is_tern {
-            request.make_plain()?;
+            request.make_plain(&self.base, std::env::var_os("PATH"))?;
         }
         let lines = request.lines(is_tern)?;
         self.channel.send("spawn", lines.as_bytes())?;
@@ -124,7 +127,8 @@ impl One {
 
     /// A rank that knows who it is.
     pub(super) fn over(channel: Channel, rank: usize, size: usize) -> One {
-        One { channel, rank, size, maxes: None, kvsname: None }
+        let base = std::env::current_dir().unwrap_or_default();
+        One { channel, rank, size, maxes: None, kvsname: None, base }
     }
 
     /// The handshake of `PMI_PORT`: the server answers with the rank and the size.

@@ -1,10 +1,12 @@
 //! The request of PMI-1 for more processes: `mcmd=spawn`, a line per field, `endcmd`; for several programs one behind the
 //! other, of which each says how many there are.
 use super::line::LINE_MAX;
+use crate::address::is_this_host;
+use crate::image;
+use crate::program::{self, Wanted, Words};
 use crate::text::{escape, quoted, unescape};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 /// What a process may ask for at once, in programs, words and bytes: far above what a command line has room for.
@@ -37,8 +39,8 @@ pub struct Request {
 
 impl Request {
     /// Leaves out what launchers other than Tern's do not know, and refuses what they would end the job for (Hydra 5.0.2
-    /// does where a program cannot be started).
-    pub fn make_plain(&mut self) -> Result<(), String> {
+    /// does where a program cannot be started). Relative names begin at `base`; `inherited` is PATH.
+    pub fn make_plain(&mut self, base: &Path, inherited: Option<OsString>) -> Result<(), String> {
         for program in &mut self.programs {
             if program.info.iter().any(|(key, _)| key == "env") {
                 return Err("info key `env` is unknown to this launcher, Tern's mpiexec knows it".into());
@@ -47,13 +49,7 @@ impl Request {
                 return Err("an argument is empty, for which this launcher would end the job".into());
             }
             program.info.retain(|(key, _)| ["wdir", "path", "host"].contains(&key.as_str()));
-            let is_here = program.info.iter().all(|(key, _)| key == "wdir");
-            let path = Path::new(OsStr::from_bytes(&program.command));
-            if is_here && path.is_absolute() && !is_executable(path) {
-                let why =
-                    "is no program that can be executed here, and this launcher would end the job for it";
-                return Err(format!("{} {why}", path.display()));
-            }
+            program.locate(base, inherited.clone())?;
         }
         Ok(())
     }
@@ -62,9 +58,7 @@ impl Request {
     pub fn lines(&self, is_escaped: bool) -> Result<String, String> {
         let word = |bytes: &[u8]| match is_escaped {
             true => Ok(escape(bytes)),
-            false if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
-                Ok(String::from_utf8_lossy(bytes).into_owned())
-            }
+            false if is_printable(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
             false => Err(format!("this launcher cannot be told {}, which is not printable", quoted(bytes))),
         };
         let mut lines = String::new();
@@ -97,8 +91,46 @@ impl Request {
     }
 }
 
-fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+impl Program {
+    /// Names the program and its working directory by their places, unless they are another host's: Hydra 5.0.2 takes what
+    /// `path` says for one directory, and looks in a PATH that this process may have changed.
+    fn locate(&mut self, base: &Path, inherited: Option<OsString>) -> Result<(), String> {
+        let hint = |key: &str| {
+            let known = self.info.iter().find(|(known, _)| known == key);
+            known.map(|(_, value)| OsStr::from_bytes(value))
+        };
+        let (directory, path) = (hint("wdir").map(Path::new), hint("path"));
+        let hosts = hint("host").unwrap_or_default().to_string_lossy();
+        if hosts.split(',').map(str::trim).any(|name| !name.is_empty() && !is_this_host(name)) {
+            return match path.filter(|path| std::env::split_paths(path).count() > 1) {
+                Some(path) => Err(format!(
+                    "info key `path` is '{}': on another host this launcher looks in one directory only",
+                    path.display()
+                )),
+                None => Ok(()),
+            };
+        }
+        let program = Path::new(OsStr::from_bytes(&self.command));
+        let wanted = Wanted { program, base, directory, path, inherited };
+        let found = program::find(&wanted, &Words::HINTS).map_err(|(_, why)| why)?;
+        if let Some(why) = image::refusal(&found) {
+            return Err(format!("cannot start '{}': {why}", program.display()));
+        }
+        let found = found.into_os_string().into_vec();
+        // What this launcher cannot be told it has to find itself.
+        if is_printable(&found) || path.is_some() {
+            self.command = found;
+        }
+        self.info.retain(|(key, _)| key != "path");
+        for (_, directory) in self.info.iter_mut().filter(|(key, _)| key == "wdir") {
+            *directory = base.join(OsStr::from_bytes(directory)).into_os_string().into_vec();
+        }
+        Ok(())
+    }
+}
+
+fn is_printable(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 
 /// A request that is coming in.
@@ -213,27 +245,68 @@ mod tests {
         assert!(long.lines(true).unwrap_err().contains("more than"));
     }
 
+    /// A program with hints.
+    fn hinted(command: &str, hints: &[(&str, &str)]) -> Request {
+        let info = hints.iter().map(|(key, value)| (key.to_string(), value.as_bytes().to_vec())).collect();
+        let program = Program { command: command.into(), count: 1, info, ..Program::default() };
+        Request { programs: vec![program], pairs: Vec::new() }
+    }
+
+    fn plain(command: &str, hints: &[(&str, &str)]) -> Result<Request, String> {
+        let mut request = hinted(command, hints);
+        request.make_plain(Path::new("/"), Some("/no/such/place:/bin".into())).map(|()| request)
+    }
+
     #[test]
     fn other_launchers_are_asked_for_what_they_know() {
-        let hint = |key: &str| (key.to_string(), b"x".to_vec());
-        let program = Program { command: b"/bin/sh".into(), count: 1, ..Program::default() };
-        let with = |program: &Program, keys: &[&str]| Request {
-            programs: vec![Program { info: keys.iter().map(|key| hint(key)).collect(), ..program.clone() }],
-            pairs: Vec::new(),
-        };
-        let mut plain = with(&program, &["wdir", "soft", "my_own"]);
-        plain.make_plain().unwrap();
-        assert_eq!(plain, with(&program, &["wdir"]));
-        let lines = plain.lines(false).unwrap();
+        let asked = plain("/bin/sh", &[("wdir", "/tmp"), ("soft", "1"), ("my_own", "x")]).unwrap();
+        assert_eq!(asked, hinted("/bin/sh", &[("wdir", "/tmp")]));
+        let lines = asked.lines(false).unwrap();
         assert!(lines.contains("argcnt=0\npreput_num=0\ninfo_num=1\ninfo_key_0=wdir\n"), "{lines}");
-        assert!(with(&program, &["env"]).make_plain().unwrap_err().contains("`env`"));
-        let none = Program { command: b"/no/such/program".into(), ..program.clone() };
-        assert!(with(&none, &[]).make_plain().unwrap_err().contains("/no/such/program"));
-        let mut empty = with(&program, &[]);
+        assert!(plain("/bin/sh", &[("env", "A=b")]).unwrap_err().contains("`env`"));
+        let mut empty = hinted("/bin/sh", &[]);
         empty.programs[0].arguments.push(Vec::new());
-        assert!(empty.make_plain().unwrap_err().contains("empty"));
+        assert!(empty.make_plain(Path::new("/"), None).unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn other_launchers_are_told_where_a_program_is() {
+        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let found = [
+            ("sh", vec![], "/bin/sh", vec![]),
+            ("sh", vec![("path", "/no/such/place:/usr/bin")], "/usr/bin/sh", vec![]),
+            ("bin/sh", vec![], "/bin/sh", vec![]),
+            ("./sh", vec![("wdir", "bin")], "/bin/./sh", vec![("wdir", "/bin")]),
+            ("sh", vec![("wdir", "/usr"), ("path", "bin")], "/usr/bin/sh", vec![("wdir", "/usr")]),
+            ("sh", vec![("host", own.trim())], "/bin/sh", vec![("host", own.trim())]),
+        ];
+        for (command, hints, place, left) in found {
+            assert_eq!(plain(command, &hints).unwrap(), hinted(place, &left), "{command} {hints:?}");
+        }
+    }
+
+    #[test]
+    fn what_other_launchers_would_end_the_job_for_is_refused() {
+        let refused = [
+            ("/no/such/program", vec![], "cannot start '/no/such/program'"),
+            ("no-such-program", vec![], "cannot start 'no-such-program': it is in no directory of PATH"),
+            ("sh", vec![("path", "/no/such/place:/proc")], "info key `path`, '/no/such/place:/proc'"),
+            ("/bin/sh", vec![("wdir", "/no/such/place")], "`wdir`"),
+            ("/dev/null", vec![], "not executable"),
+            ("/bin", vec![], "directory"),
+            ("sh", vec![("host", "elsewhere.invalid"), ("path", "/bin:/usr/bin")], "another host"),
+        ];
+        for (command, hints, why) in refused {
+            let told = plain(command, &hints).unwrap_err();
+            assert!(told.contains(why), "{command} {hints:?}: {told}");
+        }
         // What another host has nobody knows here.
-        with(&none, &["host"]).make_plain().unwrap();
+        for hints in [
+            vec![("host", "elsewhere.invalid")],
+            vec![("host", "localhost,elsewhere.invalid"), ("path", "/x")],
+        ] {
+            assert_eq!(plain("no-such-program", &hints).unwrap(), hinted("no-such-program", &hints));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// How a process ended.
@@ -49,6 +50,13 @@ pub fn wait(pid: i32) {
     while unsafe { libc::waitpid(pid, &mut status, 0) } == -1
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
+}
+
+/// Whether this user may execute a file; the error says why not.
+pub fn may_execute(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a terminated string.
+    check(unsafe { libc::access(path.as_ptr(), libc::X_OK) }).map(drop)
 }
 
 /// Sends a signal to one process.

@@ -70,10 +70,11 @@ impl Amode {
         Ok(())
     }
 
-    /// As [`Amode::check_read`], of accesses that do not go by the shared pointer.
+    /// As [`Amode::check_read`], of what is no access by the shared pointer: nor is that one told or moved.
     pub fn check_random(self) -> Result {
         if self.has(Amode::SEQUENTIAL) {
-            let text = "was opened with MPI_MODE_SEQUENTIAL, which allows the shared pointer only";
+            let text =
+                "was opened with MPI_MODE_SEQUENTIAL, which allows accesses by the shared pointer only";
             return fail(Class::UNSUPPORTED_OPERATION, text);
         }
         Ok(())

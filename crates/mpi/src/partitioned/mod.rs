@@ -16,7 +16,7 @@ use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::p2p::peer;
-use crate::request::{Body, Buffer, Ended, Keep, Recipe, Request, Requests};
+use crate::request::{Body, Buffer, Ended, Keep, REQUEST_NULL, Recipe, Request, Requests};
 use crate::status::Status;
 use crate::world::World;
 use fabric::Device;
@@ -328,8 +328,11 @@ impl<D: Device> World<D> {
         Some(status)
     }
 
-    /// `MPI_Parrived`: true of what is not under way.
+    /// `MPI_Parrived`: true of what is not under way, as `MPI_REQUEST_NULL` never is (MPI 5.0 section 4.2.2).
     pub fn has_arrived(&mut self, handle: Handle, partition: i32) -> Result<bool> {
+        if handle == REQUEST_NULL {
+            return Ok(true);
+        }
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
         let is_active = matches!(request.body, Some(Body::Partitioned));
         match request.recipe.as_deref_mut() {
