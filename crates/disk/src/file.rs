@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use crate::scatter::{Scatter, Way};
 use crate::sys::{self, Lock};
-use crate::{AccessCosts, Fault, Result, Style};
+use crate::{AccessCosts, Fault, Piece, Result, Style};
 
 /// Parts that one call of the system writes, `IOV_MAX`.
 const PARTS_MAX: usize = 1024;
@@ -79,6 +80,8 @@ pub struct File {
     pub reading: AccessCosts,
     /// What writing to it costs.
     pub writing: AccessCosts,
+    /// How it is written in many pieces.
+    scatter: Scatter,
 }
 
 fn refused(path: &Path, errno: i32, doing: &str) -> Fault {
@@ -120,6 +123,7 @@ impl File {
             gate,
             reading: AccessCosts::default(),
             writing: AccessCosts::default(),
+            scatter: Scatter::default(),
         }
     }
 
@@ -215,6 +219,39 @@ impl File {
         }
         self.writing.transferred(done as u64, begun.elapsed().as_nanos() as u64);
         Ok(())
+    }
+
+    /// Writes up to [`crate::scatter::AT_ONCE`] pieces with what belongs into them.
+    pub fn write_pieces(&self, parts: &[(Piece, &[u8])]) -> Result {
+        // A mapping is read as well as written, and knows of no lock.
+        let may_map = self.is_read && !self.is_locked;
+        let (way, kind) = if may_map { self.scatter.way(&self.file, parts) } else { (Way::Calls, None) };
+        let begun = kind.map(|_| Instant::now());
+        match way {
+            Way::Calls => self.write_each(parts)?,
+            Way::Mapped => self.write_mapped(parts)?,
+        }
+        if let (Some(kind), Some(begun)) = (kind, begun) {
+            let (bytes, took_ns) =
+                (parts.iter().map(|(piece, _)| piece.len).sum(), begun.elapsed().as_nanos() as u64);
+            self.scatter.took(kind, way, bytes, took_ns);
+            if way == Way::Mapped {
+                let count = parts.len() as u64;
+                self.writing.transferred(bytes / count, took_ns / count);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_each(&self, parts: &[(Piece, &[u8])]) -> Result {
+        parts.iter().try_for_each(|(piece, bytes)| self.write_at(bytes, piece.offset))
+    }
+
+    pub(crate) fn write_mapped(&self, parts: &[(Piece, &[u8])]) -> Result {
+        let Some(((last, bytes), others)) = parts.split_last() else { return Ok(()) };
+        self.write_at(bytes, last.offset)?;
+        let stored = self.scatter.store(&self.file, others);
+        self.write_each(&others[stored..])
     }
 
     /// Writes what lies in several places, all of it, one behind the other from `offset` on.

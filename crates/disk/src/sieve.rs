@@ -1,11 +1,12 @@
 //! Data that lies in a file in pieces. Reading sieves: pieces that lie close are read together with the gaps between
 //! them, where the measured rates say that this is cheaper. Writing does not: to write a gap back is to undo what
 //! another process has written there meanwhile, and MPI lets processes write disjoint bytes of a file without any
-//! agreement (MPI 5.0 section 14.6.1). What would be many small writes is put together by the collective operations.
+//! agreement (MPI 5.0 section 14.6.1). Many small writes are one call of the kernel ([`crate::scatter`]), or put together by the collective operations.
 
 use std::io::IoSlice;
 use std::time::Instant;
 
+use crate::scatter::AT_ONCE;
 use crate::{File, Piece, Result};
 
 /// Pieces that the kernel is told of before they are read: as many as devices and servers have under way at once.
@@ -108,13 +109,17 @@ fn read_together(file: &File, group: &[Piece], room: &mut Vec<u8>, into: &mut [u
 
 /// Writes pieces from `data`, in which they lie one behind the other.
 pub fn write(file: &File, pieces: impl Iterator<Item = Piece>, data: &[u8]) -> Result {
-    let mut rest = data;
+    let (mut rest, mut parts) = (data, Vec::new());
     for piece in pieces {
         let (now, later) = rest.split_at(piece.len as usize);
-        file.write_at(now, piece.offset)?;
+        parts.push((piece, now));
         rest = later;
+        if parts.len() == AT_ONCE {
+            file.write_pieces(&parts)?;
+            parts.clear();
+        }
     }
-    Ok(())
+    file.write_pieces(&parts)
 }
 
 /// From which mean length on pieces are written from where they lie: copying less costs less than what the system does for

@@ -5,7 +5,7 @@ use std::io::{Error, IoSlice, Result};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use crate::Style;
+use crate::{Piece, Style};
 
 /// What a range of a file is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,13 +62,92 @@ pub fn write_gathered(file: &File, parts: &[IoSlice], offset: u64) -> Result<usi
     usize::try_from(written).map_err(|_| Error::last_os_error())
 }
 
-/// Whether a file lies on NFS.
-pub fn is_on_nfs(file: &File) -> bool {
+/// What the system says of the file system that a file lies on.
+fn about(file: &File) -> Option<libc::statfs> {
     // SAFETY: a C struct of integers.
     let mut about: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor and a valid struct.
     let is_told = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut about) } == 0;
-    is_told && about.f_type == libc::NFS_SUPER_MAGIC
+    is_told.then_some(about)
+}
+
+/// Whether a file lies on NFS.
+pub fn is_on_nfs(file: &File) -> bool {
+    about(file).is_some_and(|about| about.f_type == libc::NFS_SUPER_MAGIC)
+}
+
+/// Whether a mapping of the file is what others read and write, at any time, and the kernel stores into it: a file of one of the kernel's own
+/// file systems.
+pub fn is_mapped_as_it_is_read(file: &File) -> bool {
+    const KNOWN: [i64; 5] = [
+        libc::BTRFS_SUPER_MAGIC,
+        libc::EXT4_SUPER_MAGIC,
+        libc::OVERLAYFS_SUPER_MAGIC,
+        libc::TMPFS_MAGIC,
+        libc::XFS_SUPER_MAGIC,
+    ];
+    let is_known = about(file).is_some_and(|about| KNOWN.contains(&about.f_type));
+    is_known && file.metadata().is_ok_and(|meta| meta.is_file())
+}
+
+/// A range of a file in memory.
+#[derive(Debug)]
+pub struct Mapping {
+    address: usize,
+    range: Range<u64>,
+}
+
+impl Mapping {
+    /// Of this range, which begins at a page and may go beyond the end of the file; `None` where that is refused.
+    pub fn of(file: &File, range: Range<u64>) -> Option<Mapping> {
+        let (len, access) = ((range.end - range.start) as usize, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: new memory, at no address that is in use.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                access,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                range.start as i64,
+            )
+        };
+        (address != libc::MAP_FAILED).then_some(Mapping { address: address as usize, range })
+    }
+
+    /// Whether that range is in it.
+    pub fn has(&self, range: &Range<u64>) -> bool {
+        self.range.start <= range.start && range.end <= self.range.end
+    }
+
+    /// Stores pieces of the range, at most `IOV_MAX`, one after the other; how many bytes of them: it ends at one that cannot be
+    /// stored. `None` where the kernel does not do it at all.
+    pub fn store(&self, parts: &[(Piece, &[u8])]) -> Option<u64> {
+        let iovec =
+            |base: usize, len: usize| libc::iovec { iov_base: base as *mut libc::c_void, iov_len: len };
+        let from: Vec<_> =
+            parts.iter().map(|(_, bytes)| iovec(bytes.as_ptr() as usize, bytes.len())).collect();
+        let place = |piece: &Piece| self.address + (piece.offset - self.range.start) as usize;
+        let into: Vec<_> = parts.iter().map(|(piece, _)| iovec(place(piece), piece.len as usize)).collect();
+        let count = parts.len() as libc::c_ulong;
+        // SAFETY: the kernel reads `from`, which borrows it, and writes to memory of this mapping, which nobody holds a reference to.
+        let stored =
+            unsafe { libc::process_vm_writev(libc::getpid(), from.as_ptr(), count, into.as_ptr(), count, 0) };
+        match u64::try_from(stored) {
+            Ok(stored) => Some(stored),
+            Err(_) if Error::last_os_error().raw_os_error() == Some(libc::EFAULT) => Some(0),
+            Err(_) => None,
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is this value's, and nobody has a reference into it.
+        unsafe {
+            libc::munmap(self.address as *mut libc::c_void, (self.range.end - self.range.start) as usize)
+        };
+    }
 }
 
 /// Makes sure that the first `len` bytes have room on the device; never makes the file shorter.
