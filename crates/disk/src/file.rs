@@ -365,7 +365,17 @@ pub(crate) mod tests {
     };
 
     pub fn temporary(name: &str) -> (File, Temporary) {
-        let path = std::env::temp_dir().join(format!("tern-disk-{}-{name}", std::process::id()));
+        temporary_in(&std::env::temp_dir(), name)
+    }
+
+    /// In the file system of memory, where there is one.
+    pub fn temporary_in_memory(name: &str) -> (File, Temporary) {
+        let place = Path::new("/dev/shm");
+        if place.is_dir() { temporary_in(place, name) } else { temporary(name) }
+    }
+
+    fn temporary_in(place: &Path, name: &str) -> (File, Temporary) {
+        let path = place.join(format!("tern-disk-{}-{name}", std::process::id()));
         let _ = fs::remove_file(&path);
         (File::open(&path, BOTH).unwrap(), Temporary(path))
     }

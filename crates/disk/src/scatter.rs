@@ -1,4 +1,4 @@
-//! Short pieces of a file, many by one call: into a mapping of it.
+//! Short pieces of a file in memory (tmpfs), many by one call: into a mapping of it.
 //!
 //! Processes that write pieces in turn wait for each other at the file's lock in the kernel, for each piece. Into a mapping they do not, and no
 //! byte is touched that nobody has asked to write. Stores of this process would be SIGBUS behind the end of a file that another one has cut, or on
@@ -75,7 +75,7 @@ impl Ways {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the file can be mapped, once that is known.
+    /// Whether the kernel stores into a mapping of the file, once that is known.
     may: Option<bool>,
     mapping: Option<Mapping>,
     ways: BTreeMap<Kind, Ways>,
@@ -96,7 +96,7 @@ impl Scatter {
             return (Way::Calls, None);
         }
         let mut state = self.state();
-        if !*state.may.get_or_insert_with(|| sys::is_mapped_as_it_is_read(file)) {
+        if !*state.may.get_or_insert_with(|| sys::is_in_memory(file)) {
             return (Way::Calls, None);
         }
         let kind = Kind::of(parts.iter().map(|(piece, _)| piece.len).sum(), parts.len() as u64);
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::file::tests::{BOTH, temporary};
+    use crate::file::tests::{BOTH, temporary_in_memory};
     use crate::{File, How, Locking};
 
     /// Pieces behind these gaps and of these lengths, with bytes that depend on `seed`.
@@ -184,7 +184,7 @@ mod tests {
             rounds in prop::collection::vec((prop::collection::vec((0u64..9000, 1u64..300), 1..40), 0usize..3), 1..8),
         ) {
             let (data, mut map) = (data(), Vec::new());
-            let (file, gone) = temporary(&format!("scatter-{:?}", std::thread::current().id()));
+            let (file, gone) = temporary_in_memory(&format!("scatter-{:?}", std::thread::current().id()));
             let other = File::open(&gone.0, BOTH).unwrap();
             for (seed, (gaps, what)) in rounds.iter().enumerate() {
                 let parts = parts(gaps, &data, seed);
@@ -205,10 +205,10 @@ mod tests {
     /// What the kernel cannot store is written by calls: all of it where the file has been cut behind its first page.
     #[test]
     fn what_lies_behind_the_end_is_not_stored() {
-        let (file, gone) = temporary("cut");
+        let (file, gone) = temporary_in_memory("cut");
         let plain = fs::File::options().read(true).write(true).open(&gone.0).unwrap();
-        if !sys::is_mapped_as_it_is_read(&plain) {
-            return; // not a file system whose mappings are used
+        if !sys::is_in_memory(&plain) {
+            return; // there is no such file system here
         }
         let (data, scatter) = (data(), Scatter::default());
         let parts = parts(&[(0, 100), (5000, 100), (20_000, 100)], &data, 0);
@@ -224,9 +224,9 @@ mod tests {
     /// The cheaper way is taken, and the other one tried now and then.
     #[test]
     fn the_cheaper_way_is_taken() {
-        let (file, gone) = temporary("ways");
+        let (file, gone) = temporary_in_memory("ways");
         let plain = fs::File::options().read(true).write(true).open(&gone.0).unwrap();
-        if !sys::is_mapped_as_it_is_read(&plain) {
+        if !sys::is_in_memory(&plain) {
             return;
         }
         let (data, scatter) = (data(), Scatter::default());
@@ -247,7 +247,7 @@ mod tests {
     /// A file that is locked, or cannot be read, is written by calls.
     #[test]
     fn what_needs_locks_is_written_by_calls() {
-        let (_file, gone) = temporary("locks");
+        let (_file, gone) = temporary_in_memory("locks");
         let data = data();
         let parts = parts(&[(10, 100); 20], &data, 0);
         for how in [How { locking: Locking::Always, ..BOTH }, How { read: false, ..BOTH }] {

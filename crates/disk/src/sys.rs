@@ -76,18 +76,11 @@ pub fn is_on_nfs(file: &File) -> bool {
     about(file).is_some_and(|about| about.f_type == libc::NFS_SUPER_MAGIC)
 }
 
-/// Whether a mapping of the file is what others read and write, at any time, and the kernel stores into it: a file of one of the kernel's own
-/// file systems.
-pub fn is_mapped_as_it_is_read(file: &File) -> bool {
-    const KNOWN: [i64; 5] = [
-        libc::BTRFS_SUPER_MAGIC,
-        libc::EXT4_SUPER_MAGIC,
-        libc::OVERLAYFS_SUPER_MAGIC,
-        libc::TMPFS_MAGIC,
-        libc::XFS_SUPER_MAGIC,
-    ];
-    let is_known = about(file).is_some_and(|about| KNOWN.contains(&about.f_type));
-    is_known && file.metadata().is_ok_and(|meta| meta.is_file())
+/// Whether the kernel may store into a mapping of the file: in tmpfs. On devices it may not: a page that it dirties is not told to the file system, which
+/// may have written it back meanwhile and then knows of no place for it (ext4 lets go of such a page with a warning since Linux 5.17).
+pub fn is_in_memory(file: &File) -> bool {
+    about(file).is_some_and(|about| about.f_type == libc::TMPFS_MAGIC)
+        && file.metadata().is_ok_and(|meta| meta.is_file())
 }
 
 /// A range of a file in memory.
