@@ -81,7 +81,7 @@ def hydra_spawns(tools):
 def hydra_finds(tools):
     """The name of a program, what is said of it, and where it and the directory of its processes are."""
     place = pathlib.Path(tools.program("found"))
-    scratch, other = place.parent.resolve(), place.parent.resolve() / "other"
+    scratch, other = place.parent.resolve(), place.parent.resolve() / "found-there"
     other.mkdir(exist_ok=True)
     path = f"/no/such/directory:{scratch}:/bin"
     for words, env in [
@@ -92,7 +92,7 @@ def hydra_finds(tools):
         (["found", "path", path, "wdir", other, "DIRECTORY=", other], {}),
         (["../found", "wdir", other, "DIRECTORY=", other], {}),
         (["./found", "BEGIN=", "/"], {}),
-        (["found", "wdir", "other", "DIRECTORY=", other], {"PATH": f"/no/such/directory:{scratch}:{os.environ['PATH']}"}),
+        (["found", "wdir", "found-there", "DIRECTORY=", other], {"PATH": f"/no/such/directory:{scratch}:{os.environ['PATH']}"}),
     ]:
         with tools.job("-n", 1, place, *words, launcher=[hydra(tools)], env=env, cwd=scratch) as job:
             outcome = job.end()
