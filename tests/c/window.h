@@ -1,5 +1,26 @@
-/* What a window of Tern says of itself. */
+/* Windows of each kind, and what a window of Tern says of itself. */
 #include "tern_test.h"
+
+/* One of `bytes` on each rank, in bytes: by MPI_Win_allocate («allocate»), MPI_Win_create or MPI_Win_create_dynamic («dynamic»: to be
+ * detached). `at` has room for where that of each rank begins. */
+static inline MPI_Win t_window(const char *how, MPI_Aint bytes, long **base, MPI_Aint *at) {
+    MPI_Win win;
+    MPI_Aint mine = 0;
+    if (strcmp(how, "allocate") == 0) {
+        OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, base, &win));
+    } else {
+        *base = t_alloc(bytes);
+        if (strcmp(how, "create") == 0) {
+            OK(MPI_Win_create(*base, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+        } else {
+            OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+            OK(MPI_Win_attach(win, *base, bytes));
+            OK(MPI_Get_address(*base, &mine));
+        }
+    }
+    OK(MPI_Allgather(&mine, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD));
+    return win;
+}
 
 /* Who carries out what: the info key `tern_win_path`. */
 static const char *t_path_of(MPI_Win win) {

@@ -14,10 +14,5 @@ program include_file_free
   if (MPI_Aint_diff(MPI_Aint_add(80_MPI_ADDRESS_KIND, 8_MPI_ADDRESS_KIND), 80_MPI_ADDRESS_KIND) /= 8) call wrong('addresses')
   call MPI_Finalize(ierror)
 contains
-  ! ERROR STOP is later than Fortran 2003.
-  subroutine wrong(what)
-    character(len=*), intent(in) :: what
-    print '(2a)', 'wrong: ', what
-    stop 1
-  end subroutine
+  include 'wrong.inc'
 end program

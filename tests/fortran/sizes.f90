@@ -15,12 +15,7 @@ contains
     if (n /= 8) call wrong('a number by module mpi')
   end subroutine
 
-  ! ERROR STOP is later than Fortran 2003.
-  subroutine wrong(what)
-    character(len=*), intent(in) :: what
-    print '(2a)', 'wrong: ', what
-    stop 1
-  end subroutine
+  include 'wrong.inc'
 end module
 
 program sizes

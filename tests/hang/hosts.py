@@ -148,9 +148,9 @@ def spread_in_vain(tools):
         program = tools.program("spread_refused")
         for words, message in [
             ([*one_less, "-n", "2", program, program], r"host 10\.77\.31\.77: .* exited with code 3 before the agent had come"),
-            ([*hosts, "-n", "4", program, "./none", "10.77.31.2"], r"host 10\.77\.31\.2: cannot start '\./none': "),
+            ([*hosts, "-n", "4", program, "./none", "host", "10.77.31.2"], r"host 10\.77\.31\.2: cannot start '\./none': "),
             ([*hosts, "-n", "2", program, "./none"], r"host 10\.77\.31\.2: cannot start '\./none': "),
-            ([*hosts, "-n", "2", program, program, "elsewhere.invalid"],
+            ([*hosts, "-n", "2", program, program, "host", "elsewhere.invalid"],
              r"`host`: elsewhere\.invalid is none of the hosts of this job, which are 10\.77\.31\.1, 10\.77\.31\.2"),
         ]:
             with tools.job(*words, launcher=inside) as job:

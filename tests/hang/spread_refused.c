@@ -1,5 +1,5 @@
 /* Processes that cannot be started: refused again and again, and the job goes on; at last the refusal is fatal.
- * Arguments: the program, and the host if there is one alone, else info keys and what they say. */
+ * Arguments: the program, then info keys and what they say. */
 #include <mpi.h>
 
 int main(int argc, char **argv) {
@@ -7,8 +7,6 @@ int main(int argc, char **argv) {
     MPI_Info info;
     MPI_Init(&argc, &argv);
     MPI_Info_create(&info);
-    if (argc == 3)
-        MPI_Info_set(info, "host", argv[2]);
     for (int i = 2; i + 1 < argc; i += 2)
         MPI_Info_set(info, argv[i], argv[i + 1]);
     for (int i = 0; i < 3; i++) {

@@ -13,7 +13,7 @@ use fabric::estimate::{Averaging, Estimate};
 
 /// Of two the one that took less: the first of a kind has paid for memory and schedules that the later ones find, and one that
 /// was interrupted says nothing.
-const SEEN: Averaging = Averaging { least_of: 2, above: 4.0, ..Averaging::mean(8) };
+pub const SEEN: Averaging = Averaging { least_of: 2, above: 4.0, ..Averaging::mean(8) };
 /// The other way is tried after so many accesses, later and later: what has changed (a cache that is full) is found so.
 const POLICY: Policy = Policy { margin: 0.0, dwell: 0, tries: (3, 64) };
 /// As how many times what the cheaper way is expected to take the other one may be expected to take to be tried: predictions of

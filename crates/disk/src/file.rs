@@ -9,12 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::scatter::{Scatter, Way};
-use crate::sys::{self, Lock};
+use crate::scatter::{By, Scatter};
+use crate::sys::{self, Lock, PARTS_MAX};
 use crate::{AccessCosts, Fault, Piece, Result, Style};
-
-/// Parts that one call of the system writes, `IOV_MAX`.
-const PARTS_MAX: usize = 1024;
 
 /// How a file is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -221,21 +218,21 @@ impl File {
         Ok(())
     }
 
-    /// Writes up to [`crate::scatter::AT_ONCE`] pieces with what belongs into them.
+    /// Writes up to [`PARTS_MAX`] pieces with what belongs into them.
     pub fn write_pieces(&self, parts: &[(Piece, &[u8])]) -> Result {
         // A mapping is read as well as written, and knows of no lock.
         let may_map = self.is_read && !self.is_locked;
-        let (way, kind) = if may_map { self.scatter.way(&self.file, parts) } else { (Way::Calls, None) };
+        let (way, kind) = if may_map { self.scatter.way(&self.file, parts) } else { (By::Calls, None) };
         let begun = kind.map(|_| Instant::now());
         match way {
-            Way::Calls => self.write_each(parts)?,
-            Way::Mapped => self.write_mapped(parts)?,
+            By::Calls => self.write_each(parts)?,
+            By::Mapping => self.write_mapped(parts)?,
         }
         if let (Some(kind), Some(begun)) = (kind, begun) {
             let (bytes, took_ns) =
                 (parts.iter().map(|(piece, _)| piece.len).sum(), begun.elapsed().as_nanos() as u64);
             self.scatter.took(kind, way, bytes, took_ns);
-            if way == Way::Mapped {
+            if way == By::Mapping {
                 let count = parts.len() as u64;
                 self.writing.transferred(bytes / count, took_ns / count);
             }

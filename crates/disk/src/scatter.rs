@@ -17,14 +17,12 @@ use std::fs;
 use std::sync::Mutex;
 
 use fabric::arms::{Arms, Policy};
-use fabric::estimate::{Averaging, Estimate};
+use fabric::estimate::Estimate;
 
 use crate::Piece;
-use crate::experience::Kind;
+use crate::experience::{Kind, SEEN};
 use crate::sys::{self, Mapping};
 
-/// Pieces that one call takes, `IOV_MAX`.
-pub const AT_ONCE: usize = 1024;
 /// Fewer are written one by one: to map costs more than they do.
 const FEW: usize = 8;
 /// Bytes of a file that are mapped at a time: few enough to be had everywhere, and far more than a chunk has as a rule.
@@ -32,44 +30,43 @@ const WINDOW: u64 = 64 << 20;
 /// It begins at multiples of this, which are whole pages of any machine.
 const ALIGNED: u64 = 64 << 10;
 
-/// Of two the one that took less: the first one pays for the mapping.
-const SEEN: Averaging = Averaging { least_of: 2, above: 4.0, ..Averaging::mean(8) };
+/// The other way is tried soon, and later and later.
 const POLICY: Policy = Policy { margin: 0.05, dwell: 0, tries: (2, 64) };
 
 /// How a chunk of pieces is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum By {
     /// A call for each.
     Calls,
-    /// Into a mapping.
-    Mapped,
+    /// One into a mapping.
+    Mapping,
+}
+
+impl By {
+    const ALL: [By; 2] = [By::Calls, By::Mapping];
 }
 
 /// What each way took per byte.
 #[derive(Debug)]
 struct Ways {
-    costs: [(Way, Estimate); 2],
-    arms: Arms<Way>,
+    costs: [(By, Estimate); 2],
+    arms: Arms<By>,
 }
 
 impl Default for Ways {
     fn default() -> Ways {
-        let costs = [Way::Calls, Way::Mapped].map(|way| (way, Estimate::default()));
-        Ways { costs, arms: Arms::new(Way::Calls, &POLICY) }
+        let costs = By::ALL.map(|way| (way, Estimate::default()));
+        Ways { costs, arms: Arms::new(By::Calls, &POLICY) }
     }
 }
 
 impl Ways {
-    fn next(&mut self) -> Way {
+    fn next(&mut self) -> By {
         self.arms.step();
         let known = self.costs.iter().filter_map(|(way, cost)| Some((*way, cost.value()?)));
         let best = self.arms.best(&POLICY, 0.0, known);
         self.arms.change(best);
-        if self.arms.is_due(&POLICY) {
-            if best == Way::Calls { Way::Mapped } else { Way::Calls }
-        } else {
-            best
-        }
+        if self.arms.is_due(&POLICY) { self.arms.turn(&By::ALL, best) } else { best }
     }
 }
 
@@ -91,20 +88,20 @@ impl Scatter {
     }
 
     /// How these are to be written, and what kind they are if that is to be learnt from.
-    pub fn way(&self, file: &fs::File, parts: &[(Piece, &[u8])]) -> (Way, Option<Kind>) {
+    pub fn way(&self, file: &fs::File, parts: &[(Piece, &[u8])]) -> (By, Option<Kind>) {
         if parts.len() < FEW || !is_in_window(parts) {
-            return (Way::Calls, None);
+            return (By::Calls, None);
         }
         let mut state = self.state();
         if !*state.may.get_or_insert_with(|| sys::is_in_memory(file)) {
-            return (Way::Calls, None);
+            return (By::Calls, None);
         }
         let kind = Kind::of(parts.iter().map(|(piece, _)| piece.len).sum(), parts.len() as u64);
         (state.ways.entry(kind).or_default().next(), Some(kind))
     }
 
     /// A chunk of so many bytes has taken so long.
-    pub fn took(&self, kind: Kind, way: Way, bytes: u64, took_ns: u64) {
+    pub fn took(&self, kind: Kind, way: By, bytes: u64, took_ns: u64) {
         let mut state = self.state();
         let costs = &mut state.ways.entry(kind).or_default().costs;
         let (_, cost) = costs.iter_mut().find(|(of, _)| *of == way).expect("each way has costs");
@@ -231,8 +228,8 @@ mod tests {
         }
         let (data, scatter) = (data(), Scatter::default());
         let parts = parts(&[(10, 100); 20], &data, 0);
-        assert_eq!(scatter.way(&plain, &parts[..FEW - 1]), (Way::Calls, None), "they are few");
-        for cheap in [Way::Mapped, Way::Calls] {
+        assert_eq!(scatter.way(&plain, &parts[..FEW - 1]), (By::Calls, None), "they are few");
+        for cheap in [By::Mapping, By::Calls] {
             let mut count = 0;
             for _ in 0..1000 {
                 let (way, kind) = scatter.way(&plain, &parts);

@@ -6,7 +6,7 @@
 use std::io::IoSlice;
 use std::time::Instant;
 
-use crate::scatter::AT_ONCE;
+use crate::sys::PARTS_MAX;
 use crate::{File, Piece, Result};
 
 /// Pieces that the kernel is told of before they are read: as many as devices and servers have under way at once.
@@ -114,7 +114,7 @@ pub fn write(file: &File, pieces: impl Iterator<Item = Piece>, data: &[u8]) -> R
         let (now, later) = rest.split_at(piece.len as usize);
         parts.push((piece, now));
         rest = later;
-        if parts.len() == AT_ONCE {
+        if parts.len() == PARTS_MAX {
             file.write_pieces(&parts)?;
             parts.clear();
         }

@@ -7,6 +7,9 @@ use std::os::fd::AsRawFd;
 
 use crate::{Piece, Style};
 
+/// Parts that one call of the system writes, `IOV_MAX`.
+pub const PARTS_MAX: usize = 1024;
+
 /// What a range of a file is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lock {
@@ -113,7 +116,7 @@ impl Mapping {
         self.range.start <= range.start && range.end <= self.range.end
     }
 
-    /// Stores pieces of the range, at most `IOV_MAX`, one after the other; how many bytes of them: it ends at one that cannot be
+    /// Stores pieces of the range, at most [`PARTS_MAX`], one after the other; how many bytes of them: it ends at one that cannot be
     /// stored. `None` where the kernel does not do it at all.
     pub fn store(&self, parts: &[(Piece, &[u8])]) -> Option<u64> {
         let iovec =

@@ -13,7 +13,7 @@
 // args: 8 allocate rc auto
 // args: 9 create hybrid auto
 // timeout: 240
-#include "tern_test.h"
+#include "../window.h"
 
 enum { CELLS = 4, EPOCHS = 60, MOST = 5, RUN = 3, RANKS = 7, STATES = 1 << 16 };
 enum { ADD, FETCH, FETCH_ONE, R_ADD, R_FETCH, SWAP, FORMS }; /* calls */
@@ -240,24 +240,6 @@ static void check_cell(Change (*all)[MOST], const int *counts, long first, long 
     t_fail(__FILE__, __LINE__, "%s: no order makes %ld of %ld", where, last, first);
 }
 
-static void make(const char *how) {
-    MPI_Aint bytes = sizeof(long) * CELLS, mine = 0;
-    if (strcmp(how, "allocate") == 0) {
-        OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-    } else {
-        base = t_alloc(bytes);
-        if (strcmp(how, "create") == 0) {
-            OK(MPI_Win_create(base, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-        } else {
-            OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-            OK(MPI_Win_attach(win, base, bytes));
-            OK(MPI_Get_address(base, &mine));
-        }
-    }
-    memset(base, 0, bytes);
-    OK(MPI_Allgather(&mine, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD));
-}
-
 /* What all cells hold. */
 static void look(long *all) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -279,7 +261,8 @@ int main(int argc, char **argv) {
     const char *how = argc > 2 ? argv[2] : "allocate";
     states = calloc(STATES, sizeof *states);
     check_search();
-    make(how);
+    win = t_window(how, sizeof(long) * CELLS, &base, at);
+    memset(base, 0, sizeof(long) * CELLS);
     MPI_Group all;
     OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
     t_rng rng = t_seed(seed), own = t_seed(1000 * (seed + 1) + t_rank);

@@ -22,7 +22,7 @@
 // args: 18 create rc auto told
 // args: 19 create rc auto asked
 // timeout: 240
-#include "tern_test.h"
+#include "../window.h"
 
 enum { OWN = 48, COMMON = 16, EPOCHS = 60, MOST = 12 };
 
@@ -167,22 +167,10 @@ static void end(int kind) {
 /* The window; its length. */
 static MPI_Aint make(const char *how) {
     ops[0] = MPI_SUM, ops[1] = MPI_MAX, ops[2] = MPI_BXOR, ops[3] = MPI_REPLACE;
-    MPI_Aint bytes = (MPI_Aint)sizeof(long) * cells(), mine = 0;
+    MPI_Aint bytes = (MPI_Aint)sizeof(long) * cells();
     at = t_alloc(sizeof *at * t_size);
     model = calloc((size_t)cells() * t_size, sizeof *model);
-    if (strcmp(how, "allocate") == 0) {
-        OK(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-    } else {
-        base = t_alloc(bytes);
-        if (strcmp(how, "create") == 0) {
-            OK(MPI_Win_create(base, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-        } else {
-            OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
-            OK(MPI_Win_attach(win, base, bytes));
-            OK(MPI_Get_address(base, &mine));
-        }
-    }
-    OK(MPI_Allgather(&mine, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD));
+    win = t_window(how, bytes, &base, at);
     return bytes;
 }
 
