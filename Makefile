@@ -93,7 +93,7 @@ test: packages-test
 	@$(MAKE) --no-print-directory -j2 build test-programs
 	$(PYTHON) tests/all.py $(if $(TEST_PEERS),--peers)
 
-# Beside the build, at whose end one library after the other is linked, on one core each. What is wrong with them is said when they are to
+# Beside the build, at whose end one library after the other is compiled, on one core each. What is wrong with them is said when they are to
 # be run.
 test-programs:
 	@nice $(CARGO) test --workspace --no-run --quiet >/dev/null 2>&1 || true
