@@ -197,18 +197,21 @@ def over_adapters():
     """The C tests on one host over the software adapter, and over Tern's own libibverbs, which stands for that of the system."""
     python, tests = sys.executable, ROOT / "tests"
     # Sends that have left over adapters cannot be cancelled, which MPI permits.
-    over = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", "p2p", "coll", "datatype", "rma", "partitioned"]
-    over = {transport: ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *over] for transport in ["rc", "rd", "ud", "hybrid"]}
+    programs = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends"]
+    # What windows have of an adapter they have of its connections, under hybrid as under rc: there a few.
+    few = ["rma/put_get", "rma/passive", "rma/predefined", "rma/random"]
+    over = {}
+    for transport, words in [("rc", ["rma"]), ("rd", ["rma"]), ("ud", ["rma"]), ("hybrid", few)]:
+        command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *programs]
+        over[transport] = [*command, "p2p", "coll", "datatype", "partitioned", *words]
     # Two at once, which wait for each other's processors as the ranks of larger jobs do.
     yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])
     yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
     library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
     over = {}
-    # What windows have of an adapter they have of its connections, under hybrid as under rc: there a few.
-    few = ["rma/put_get", "rma/passive", "rma/predefined", "rma/random"]
     for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", "rma"]), ("ud", ["p2p"]), ("hybrid", ["p2p", *few])]:
-        command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", python]
-        over[transport] = [*command, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends", *words]
+        command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", *programs]
+        over[transport] = [*command, *words]
     yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
     yield Stage("over Tern's libibverbs, ud", over["ud"])
 
