@@ -223,7 +223,7 @@ impl<D: Device> Io for CollIo<'_, D> {
                 (Span { addr: out.as_ptr() as usize, len: out.len() }, Some(out))
             }
         };
-        match self.engine.send(to, context, tag.value(), span, Mode::Standard).map_err(fault)? {
+        match self.engine.send_for_good(to, context, tag.value(), span, Mode::Standard).map_err(fault)? {
             None => Ok(OpId::DONE),
             Some(op) => {
                 let id = OpId(op.0 as u64);

@@ -148,7 +148,7 @@ impl<D: Device> Engine<D> {
         if leaves && self.send_watched(to, context, tag, data) {
             return Ok(None);
         }
-        self.send(to, context, tag, data, Mode::Standard)
+        self.send_for_good(to, context, tag, data, Mode::Standard)
     }
 
     /// As [`Engine::send`], of a message that the application cannot cancel: its receiver takes it without a look at what
