@@ -498,18 +498,22 @@ impl<N: Device, F: Device> Shares for Pair<N, F> {
         self.near.shares().map_or(0, Shares::count)
     }
 
+    #[inline]
     fn add(&self, share: Share, word: ShareWord, value: u64) -> u64 {
         self.near.opened_shares().add(self.here(share), word, value)
     }
 
+    #[inline]
     fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
         self.near.opened_shares().take(self.here(share), word, held)
     }
 
+    #[inline]
     fn load(&self, share: Share, word: ShareWord) -> u64 {
         self.near.opened_shares().load(self.here(share), word)
     }
 
+    #[inline]
     fn store(&self, share: Share, word: ShareWord, value: u64) {
         self.near.opened_shares().store(self.here(share), word, value);
     }

@@ -171,14 +171,9 @@ impl Offer {
 
     /// The bytes.
     pub fn encode(self) -> [u8; Self::LEN] {
-        let mut out = [0; Self::LEN];
-        out[..8].copy_from_slice(&self.len.to_le_bytes());
-        out[8..16].copy_from_slice(&self.addr.to_le_bytes());
-        out[16..20].copy_from_slice(&self.share.to_le_bytes());
-        out[20..24].copy_from_slice(&self.op.to_le_bytes());
-        out[24..28].copy_from_slice(&self.seen.to_le_bytes());
-        out[28..].copy_from_slice(&self.other.to_le_bytes());
-        out
+        let both = |first: u32, second: u32| first as u64 | (second as u64) << 32;
+        let words = [self.len, self.addr, both(self.share, self.op), both(self.seen, self.other)];
+        *words.map(u64::to_le_bytes).as_flattened().first_chunk().expect("four words")
     }
 
     /// Reads bytes of any content.

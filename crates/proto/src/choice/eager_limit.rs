@@ -22,6 +22,8 @@ const FLOOR: usize = 4096;
 const MEASURED: usize = 2048;
 /// Copies between two measured ones.
 const SAMPLE: u32 = 32;
+/// Pieces of rendezvous of which one is measured.
+const PIECES: u32 = 8;
 /// How costs follow measurements: of four the fastest counts. The others may have met a page that was never
 /// touched, a block that left the cache, another process on the core.
 const SEEN: Averaging = Averaging { least_of: 4, ..Averaging::fading(4) };
@@ -56,6 +58,7 @@ pub struct EagerLimit {
     /// Length from which they are in any case.
     asked: usize,
     samples: u32,
+    pieces: u32,
 }
 
 impl EagerLimit {
@@ -66,7 +69,8 @@ impl EagerLimit {
         let adapt = adapt && max > FLOOR;
         let watched = if adapt { MEASURED } else { usize::MAX };
         let asked = usize::MAX;
-        let mut limit = EagerLimit { costs, max, limit: max, adapt, plain: 0, watched, asked, samples: 0 };
+        let mut limit =
+            EagerLimit { costs, max, limit: max, adapt, plain: 0, watched, asked, samples: 0, pieces: 0 };
         limit.update_plain();
         limit
     }
@@ -179,9 +183,13 @@ impl EagerLimit {
         self.costs.copy_out.observe(&SEEN, ns as f64 / len as f64);
     }
 
-    /// Whether a piece of this length says anything about the cost of a call.
-    pub fn prices(&self, len: usize) -> bool {
-        self.adapt && len <= SHARED
+    /// Whether to measure what this piece of a rendezvous takes: one that is short enough to say something about the cost of a call.
+    pub fn prices(&mut self, len: usize) -> bool {
+        if len > SHARED || !self.adapt {
+            return false;
+        }
+        self.pieces = self.pieces.wrapping_add(1);
+        self.pieces % PIECES == 1
     }
 
     /// A piece of `len` bytes of a rendezvous, which [`EagerLimit::prices`], took this long.

@@ -246,7 +246,7 @@ impl<S: Standing> Ops<S> {
     #[inline]
     pub fn set(&mut self, id: OpId, state: S) {
         let op = self.get_mut(id).expect("the operation is pending");
-        assert!(op.state.may_become(&state), "{:?} cannot become {state:?}", op.state);
+        debug_assert!(op.state.may_become(&state), "{:?} cannot become {state:?}", op.state);
         let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
         op.state = state;
         self.care = self.care + after - before;

@@ -276,9 +276,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 if long.machine.takes_turns() && long.side != self.turn.copies {
                     return (false, false);
                 }
-                if let Some((share, word)) = long.machine.awaits()
-                    && self.dev.opened_shares().load(share, word) == 0
-                {
+                if self.is_unanswered(long) {
                     return (false, false);
                 }
             }

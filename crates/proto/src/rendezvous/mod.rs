@@ -37,13 +37,14 @@ use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
 use crossing::Crossing;
-use fabric::{Device, Distance, Fault, Frame, Rank, Span};
+use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
 use learner::Learner;
+use movers::Mover;
 use movers::port::{Aside, Turn};
 use posting::Backlog;
 use rtr_account::RtrAccount;
 use shares::read_offer;
-use state::{Ops, State};
+use state::{Long, Ops, State};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 
@@ -173,11 +174,24 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
-        let mut moved = self.pump_all(Side::Receive);
-        if !moved {
-            moved = self.pump_all(Side::Send);
+        if self.only_waits() {
+            return false;
         }
-        moved
+        self.pump_all(Side::Receive) || self.pump_all(Side::Send)
+    }
+
+    /// Whether all that progresses by looking are offers that nobody has answered: what a wait finds most of the time.
+    fn only_waits(&self) -> bool {
+        self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Long(long)) => !long.has_failed() && self.is_unanswered(long),
+            _ => false,
+        })
+    }
+
+    /// Whether a message has told in a share where it lies, and its receiver nothing yet.
+    fn is_unanswered(&self, long: &Long) -> bool {
+        let answer = long.machine.awaits().map(|(share, word)| self.dev.opened_shares().load(share, word));
+        answer == Some(0)
     }
 
     /// Looks at all active operations, and copies pieces of those of one side.

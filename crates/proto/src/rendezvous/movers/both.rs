@@ -231,13 +231,17 @@ impl Receiver {
         self.copying.alone && (PIECE_MIN + 1..=PIECE_MAX).contains(&self.copying.len)
     }
 
-    /// The copy begins with a look, not with the start.
+    /// The copy begins with a look, not with the start: that of a message that [is pulled whole](Receiver::is_pulled_whole), so that its sender, which
+    /// does nothing but wait for the end, is told of nothing before that.
     pub fn postpone(&mut self) {
         self.is_postponed = true;
     }
 
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
-        let is_one_piece = self.is_pulled_whole() && !self.is_postponed && port.turn().copies_on();
+        if self.is_postponed {
+            return Step::Looking;
+        }
+        let is_one_piece = self.is_pulled_whole() && port.turn().copies_on();
         let copying = &mut self.copying;
         if copying.duty == Duty::Theirs {
             if !port.reaches() {
@@ -254,13 +258,25 @@ impl Receiver {
         port.wake();
         Step::Looking
     }
+
+    fn look(&mut self, message: &Message, port: &mut impl Port) -> Step {
+        let turn = port.turn();
+        if !self.is_postponed {
+            return self.copying.look(message, port);
+        }
+        if turn.copies != Side::Receive || !turn.copies_on() {
+            return Step::Looking;
+        }
+        self.is_postponed = false;
+        self.copying.pull_whole(message, port)
+    }
 }
 
 impl Mover for Receiver {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match what {
             Happening::Start => self.start(message, port),
-            Happening::Look => self.copying.look(message, port),
+            Happening::Look => self.look(message, port),
             _ => Step::Illegal,
         }
     }
@@ -565,6 +581,30 @@ mod tests {
         let mut receiver = Receiver::new(SHARE, 0x5000, LEN, false, duty);
         assert_eq!(receiver.on(Happening::Start, &message(None, LEN), script), Step::Looking);
         receiver
+    }
+
+    /// What is left for later is pulled whole when it is the receiver's turn; its sender is told once, of the end.
+    #[test]
+    fn what_is_postponed_is_told_of_at_its_end_alone() {
+        let (mut script, len) = (Script::default(), 64 << 10);
+        let mut receiver = Receiver::new(SHARE, 0x5000, len, true, Duty::Always);
+        assert!(receiver.is_pulled_whole());
+        receiver.postpone();
+        let message = message(None, len);
+        assert_eq!(receiver.on(Happening::Start, &message, &mut script), Step::Looking);
+        script.turn.copies = Side::Send;
+        assert_eq!(receiver.on(Happening::Look, &message, &mut script), Step::Looking);
+        assert_eq!(script.log, Vec::<String>::new());
+        script.turn.copies = Side::Receive;
+        script.turn.aside = Some(Aside { left: 0, is_awaited: false });
+        assert_eq!(receiver.on(Happening::Look, &message, &mut script), Step::Looking);
+        assert_eq!(script.log, Vec::<String>::new());
+        script.turn.aside = None;
+        assert_eq!(receiver.on(Happening::Look, &message, &mut script), Step::Done);
+        assert_eq!(script.log[0], "Receive buffer+0..+65536 across from 0x5000");
+        assert_eq!(script.log[1..].iter().filter(|line| line.contains("Partner")).count(), 1);
+        assert_eq!(script.log[1..].iter().filter(|line| *line == "wake").count(), 1);
+        assert_eq!(script.share[ShareWord::Done as usize], len as u64);
     }
 
     /// The sender finds that it is met, the receiver copies what it claims, and both end when all is done.
