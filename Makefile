@@ -18,8 +18,9 @@ MPIEXEC := $(BUILD)/bin/mpiexec
 PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
 PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- autoconf:autoconf c++:g++ cmake:cmake gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils fi_pingpong:libfabric-bin infiniband/verbs.h:libibverbs-dev ip:iproute2 libpmix.so:libpmix-dev munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client ucx_perftest:ucx-utils valgrind:valgrind
+PACKAGES_NIGHTLY := $(PACKAGES_TEST) flang-new-19:flang-19 mmdebstrap:mmdebstrap
 
-.PHONY: all packages-run packages-test build run run-heat run-heat-fortran run-hosts run-mpi4py test test-programs nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
+.PHONY: all packages-run packages-test packages-nightly build run run-heat run-heat-fortran run-hosts run-mpi4py test test-programs nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
 
 all: build
 
@@ -29,7 +30,7 @@ help:
 	@echo "                          then mpi4py's benchmarks"
 	@echo "make test                 all tests (TEST_PEERS=1: also checks the C tests on MPICH)"
 	@echo "make nightly              between two hosts, under each transport and each protocol: the C tests and mpi4py's suite; the Debian package in roots of its"
-	@echo "                          own; binaries of others; long studies (NIGHTLY=\"rd rget\": stages with these words)"
+	@echo "                          own; Fortran by LLVM's compiler as well; binaries of others; long studies (NIGHTLY=\"rd rget\": stages with these words)"
 	@echo "make test-quick           unit tests and the C tests on 1, 2 and 4 ranks"
 	@echo "make test-rdma            against rxe, siw and NFS of a kernel that runs as a program, built on first use (RDMA=\"siw NFS\": cases with these words)"
 	@echo "make install PREFIX=dir   bin, lib, include, share (DESTDIR is honoured)"
@@ -48,6 +49,9 @@ packages-run:
 
 packages-test:
 	@scripts/packages.sh $(PACKAGES_TEST)
+
+packages-nightly:
+	@scripts/packages.sh $(PACKAGES_NIGHTLY)
 
 build:
 	@command -v $(CARGO) >/dev/null || { echo "make: $(CARGO) is needed: https://rustup.rs" >&2; exit 1; }
@@ -98,7 +102,7 @@ test: packages-test
 test-programs:
 	@nice $(CARGO) test --workspace --no-run --quiet >/dev/null 2>&1 || true
 
-nightly: packages-test build
+nightly: packages-nightly build
 	$(PYTHON) tests/all.py --nightly $(NIGHTLY)
 
 test-quick: packages-test build

@@ -283,6 +283,7 @@ def stages(arguments):
     if arguments.nightly:
         packages = [sys.executable, ROOT / "tests" / "packages.py", "--container"]
         yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container"])
+        yield Stage("Fortran by all compilers", [sys.executable, ROOT / "tests" / "fortran" / "run.py"])
         yield from between_hosts(short=False)
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
         yield Stage("long studies", [cargo, "test", "-p", "sim", "--test", "modelled", "--", "--ignored"])
@@ -331,7 +332,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
     parser.add_argument("--nightly", action="store_true",
                         help="only what is too long for each change: all C tests and mpi4py's suite between two hosts, the Debian package "
-                             "in roots of its own, binaries of others, long studies")
+                             "in roots of its own, Fortran by LLVM's compiler as well, binaries of others, long studies")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()
