@@ -35,8 +35,11 @@ def when():
     """Of the last commit, so that the same sources make the same package; seconds since 1970."""
     if "SOURCE_DATE_EPOCH" in os.environ:
         return int(os.environ["SOURCE_DATE_EPOCH"])
-    done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
-    return int(done.stdout) if done.returncode == 0 else int((ROOT / "Cargo.toml").stat().st_mtime)
+    if shutil.which("git"):
+        done = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode == 0:
+            return int(done.stdout)
+    return int((ROOT / "Cargo.toml").stat().st_mtime)
 
 
 def install(scratch):

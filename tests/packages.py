@@ -185,6 +185,8 @@ def debian(bench):
     """The package unpacked into an empty root, and what it would have alternatives lead to."""
     if not shutil.which("dpkg-deb"):
         raise Skip("no dpkg-deb")
+    # Packages are dated where there is no git, too, as in images.
+    bench.run(sys.executable, "-c", "import tree; tree.when()", cwd=ROOT / "packaging", PATH="/nowhere")
     made = deb(bench)
     root = bench.scratch / "root"
     bench.run("dpkg-deb", "-x", made, root)
