@@ -282,7 +282,7 @@ def stages(arguments):
     cargo = os.environ.get("CARGO", "cargo")
     if arguments.nightly:
         packages = [sys.executable, ROOT / "tests" / "packages.py", "--container"]
-        yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container"])
+        yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container", "engine"])
         yield Stage("Fortran by all compilers", [sys.executable, ROOT / "tests" / "fortran" / "run.py"])
         yield from between_hosts(short=False)
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])

@@ -3,7 +3,7 @@
 what is installed. Nothing of the library is compiled anew.
 
 `--container` also installs the Debian package in roots made by mmdebstrap (as root, some minutes, once a night): beside
-Debian's mpich and alone, and by the steps that the Containerfile has for it.
+Debian's mpich and alone, and by the steps that the Containerfile has for it; and has buildah build the Containerfile.
 """
 
 import argparse
@@ -328,12 +328,49 @@ def container(bench):
         raise Failure(f"the image says {said}")
 
 
+def engine(bench):
+    """The Containerfile by buildah, of what is committed, and ranks in its image. The two images that it begins with are made here and not fetched: Debian's
+    root, and the same with the Rust of this machine."""
+    for tool in ("mmdebstrap", "buildah", "git", "rustc"):
+        if not shutil.which(tool):
+            raise Skip(f"no {tool}")
+    storage = bench.scratch / "storage.conf"
+    places = "".join(f'{name} = "{bench.scratch / name}"\n' for name in ("runroot", "graphroot"))
+    storage.write_text(f'[storage]\ndriver = "vfs"\n{places}')
+
+    def buildah(*words):
+        return bench.run("buildah", *words, timeout=3600, CONTAINERS_STORAGE_CONF=str(storage)).strip()
+
+    def begun(image):
+        return buildah("from", "--pull-never", image).splitlines()[-1]
+
+    def image(name, begin, *copied):
+        made = begun(begin)
+        for source, to in copied:
+            buildah("add", made, source, to)
+        buildah("commit", "--rm", made, name)
+
+    root, sources = bench.scratch / "root.tar", bench.scratch / "sources"
+    bench.run("mmdebstrap", "--variant=apt", "--include=ca-certificates", "bookworm", root, "http://deb.debian.org/debian", timeout=1800)
+    rust = pathlib.Path(bench.run("rustc", "--print", "sysroot").strip())
+    certificates = "/etc/ssl/certs/ca-certificates.crt"
+    image("docker.io/library/debian:bookworm-slim", "scratch", (root, "/"))
+    image("docker.io/library/rust:1-bookworm", "docker.io/library/debian:bookworm-slim", (rust / "bin", "/usr/local/bin"), (rust / "lib", "/usr/local/lib"),
+          (certificates, certificates))
+    bench.run("git", "clone", "--quiet", ROOT, sources)
+    apart = ("--isolation", "chroot", "--network", "host")
+    buildah("bud", *apart, "--pull-never", "-t", "tern", "-f", sources / "packaging" / "Containerfile", sources)
+    said = buildah("run", *apart, begun("localhost/tern"), "mpiexec", "-n", 4, "/usr/local/bin/sum")
+    if "the sum of 4 ranks is 6" not in said:
+        raise Failure(f"the image says {said}")
+
+
 def main():
     parser = argparse.ArgumentParser(description="test the packages")
     parser.add_argument("--container", action="store_true", help="install the Debian package in roots of its own as well")
     parser.add_argument("check", nargs="*", help="only these")
     arguments = parser.parse_args()
-    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([debian_root, container] if arguments.container else [])
+    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([debian_root, container, engine] if arguments.container else [])
     known = [check.__name__ for check in checks]
     if unknown := [name for name in arguments.check if name not in known]:
         parser.error(f"no check is called {' or '.join(unknown)}; there are {', '.join(known)}")
