@@ -11,7 +11,7 @@ use crate::message::op::{Failure, OpId, Outcome, Sending, Side};
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::{Course, Long, State};
-use fabric::{Device, Fault, Frame, Rank, Shares, Span};
+use fabric::{Device, Fault, Frame, Rank, Span};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
