@@ -298,9 +298,9 @@ def stages(arguments):
     peer = ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc"
     # With the ABI of MPICH all programs run on 3 ranks and mpi4py's wheel on 2, by the same library below it. On 4 those run that care for
     # powers of two; all of these, as all that is left out here, run at night.
-    has_peer = not arguments.quick and peer.exists()
-    ranks, of_suite = ("1,2,7", "1,3,4") if has_peer else ("1,2,4" if arguments.quick else "1,2,3,4,7", "1,2,3,4")
-    on_four = [[python, tests / "run.py", "--np", "4", "coll", "topo"]] if has_peer else []
+    ranks, of_suite, on_four = "1,2,4" if arguments.quick else "1,2,3,4,7", "1,2,3,4", []
+    if not arguments.quick and peer.exists():
+        ranks, of_suite, on_four = "1,2,7", "1,3,4", [[python, tests / "run.py", "--np", "4", "coll", "topo"]]
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
     yield from unit_tests(cargo) if arguments.quick else [beside_compilers(cargo)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The packages: made of what is in build/, installed where nothing else is, and used from there; and how build systems find
-what is installed. Nothing of the library is compiled anew.
+what is installed. Nothing of the library is compiled anew, but in the image that `--container` has made.
 
 `--container` also installs the Debian package in roots made by mmdebstrap (as root, some minutes, once a night): beside
 Debian's mpich and alone, and by the steps that the Containerfile has for it; and has buildah build the Containerfile.
@@ -367,7 +367,7 @@ def engine(bench):
 
 def main():
     parser = argparse.ArgumentParser(description="test the packages")
-    parser.add_argument("--container", action="store_true", help="install the Debian package in roots of its own as well")
+    parser.add_argument("--container", action="store_true", help="install the Debian package in roots of its own and build the Containerfile as well")
     parser.add_argument("check", nargs="*", help="only these")
     arguments = parser.parse_args()
     checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([debian_root, container, engine] if arguments.container else [])
