@@ -44,6 +44,8 @@ int main(int argc, char **argv) {
     printf("rank %d is process %d\n", rank, (int)getpid());
     fflush(stdout);
     if (first) {
+        if (strcmp(how, "abort-late") == 0)
+            usleep(500000);
         if (strncmp(how, "abort", 5) == 0)
             MPI_Abort(made_of("mpi://SELF"), atoi(argv[3]));
         if (strcmp(how, "exit") == 0)
