@@ -57,6 +57,39 @@ static void full(void) {
     OK(MPI_File_close(&file));
 }
 
+/* Pieces in holes of a file that has its length already: of some tries all are written by calls, of others most by one call into a
+ * mapping, where a full disk must be no signal. */
+static void holes(void) {
+    enum { BLOCK = 512, STRIDE = 8192, PIECES = 24, TRIES = 20, SUM = BLOCK * PIECES };
+    char other[600];
+    snprintf(other, sizeof other, "%s-other", f_name);
+    MPI_File file = f_open(F_NEW);
+    MPI_Datatype block, blocks;
+    OK(MPI_Type_contiguous(BLOCK, MPI_CHAR, &block));
+    OK(MPI_Type_create_resized(block, 0, (MPI_Aint)STRIDE * t_size, &blocks));
+    OK(MPI_Type_commit(&blocks));
+    OK(MPI_File_set_view(file, (MPI_Offset)STRIDE * t_rank, MPI_CHAR, blocks, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_at_all(file, SUM - BLOCK, bytes, BLOCK, MPI_CHAR, &status));
+    if (t_rank == 0)
+        CHECK(fill(other) > 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < TRIES; i++)
+        SAYS(MPI_File_write_at(file, 0, bytes, SUM, MPI_CHAR, &status), MPI_ERR_NO_SPACE, f_name, "No space left");
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (t_rank == 0)
+        CHECK(unlink(other) == 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int i = 0; i < TRIES; i++) {
+        t_fill(bytes, SUM, i + t_rank);
+        OK(MPI_File_write_at(file, 0, bytes, SUM, MPI_CHAR, &status));
+        OK(MPI_File_read_at(file, 0, found, SUM, MPI_CHAR, &status));
+        CHECK_FILL(found, SUM, i + t_rank);
+    }
+    OK(MPI_Type_free(&block));
+    OK(MPI_Type_free(&blocks));
+    OK(MPI_File_close(&file));
+}
+
 /* The file is there, and one byte long. */
 static void read_only(const char *there) {
     MPI_File file;
@@ -78,7 +111,12 @@ int main(int argc, char **argv) {
     f_begin(&argc, &argv);
     if (argc > 1)
         read_only(argv[1]);
-    else
+    else {
         full();
+        if (t_rank == 0)
+            unlink(f_name);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        holes();
+    }
     return f_end();
 }

@@ -19,6 +19,12 @@ def full(tools):
     on(tools, "full", "mount -t tmpfs -o size=2m tern-test $place")
 
 
+def full_of_blocks(tools):
+    """On a file system that gives room when a page is first written to, and tells of none by a signal to who stores."""
+    make = 'PATH="$PATH:/usr/sbin:/sbin"; truncate -s 8M $place.ext4 && mkfs.ext4 -q -F -m 0 $place.ext4'
+    on(tools, "full-ext4", f"{make} && mount -o loop $place.ext4 $place && rmdir $place/lost+found")
+
+
 def read_only(tools):
     mount = "mount -t tmpfs -o size=2m tern-test $place && printf x > $place/there && mount -o remount,ro $place"
     on(tools, "read-only", mount, "$place/there")
@@ -41,4 +47,5 @@ def cases():
     yield Case("a rank killed inside a collective write", lambda tools: killed(tools, "plain"))
     yield Case("a rank killed inside a collective write in atomic mode", lambda tools: killed(tools, "atomic"))
     yield Case("files on a full disk", full)
+    yield Case("files on a full disk, ext4", full_of_blocks)
     yield Case("files on a disk that is read only", read_only)

@@ -365,10 +365,10 @@ pub(crate) mod tests {
         temporary_in(&std::env::temp_dir(), name)
     }
 
-    /// In the file system of memory, where there is one.
-    pub fn temporary_in_memory(name: &str) -> (File, Temporary) {
-        let place = Path::new("/dev/shm");
-        if place.is_dir() { temporary_in(place, name) } else { temporary(name) }
+    /// Such a file where temporary files lie, and one in the file system of memory, where there is one.
+    pub fn temporaries(name: &str) -> Vec<(File, Temporary)> {
+        let places = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
+        places.iter().filter(|place| place.is_dir()).map(|place| temporary_in(place, name)).collect()
     }
 
     fn temporary_in(place: &Path, name: &str) -> (File, Temporary) {

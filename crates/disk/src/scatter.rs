@@ -1,8 +1,8 @@
-//! Short pieces of a file in memory (tmpfs), many by one call: into a mapping of it.
+//! Short pieces of a file, many by one call: into a mapping of it.
 //!
 //! Processes that write pieces in turn wait for each other at the file's lock in the kernel, for each piece. Into a mapping they do not, and no
 //! byte is touched that nobody has asked to write. Stores of this process would be SIGBUS behind the end of a file that another one has cut, or on
-//! a full disk; so the kernel stores (`process_vm_writev`), and what it cannot store is written by calls, which tell the error.
+//! a full disk; so the kernel stores (`process_vm_readv`), and what it cannot store is written by calls, which tell the error.
 //!
 //! ```text
 //! the last piece by a call      the file is as long as it is to be
@@ -93,7 +93,7 @@ impl Scatter {
             return (By::Calls, None);
         }
         let mut state = self.state();
-        if !*state.may.get_or_insert_with(|| sys::is_in_memory(file)) {
+        if !*state.may.get_or_insert_with(|| sys::may_be_mapped(file)) {
             return (By::Calls, None);
         }
         let kind = Kind::of(parts.iter().map(|(piece, _)| piece.len).sum(), parts.len() as u64);
@@ -138,10 +138,13 @@ fn is_in_window(parts: &[(Piece, &[u8])]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::time::Instant;
+
     use proptest::prelude::*;
 
     use super::*;
-    use crate::file::tests::{BOTH, temporary_in_memory};
+    use crate::file::tests::{BOTH, temporaries, temporary};
     use crate::{File, How, Locking};
 
     /// Pieces behind these gaps and of these lengths, with bytes that depend on `seed`.
@@ -175,25 +178,26 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
-        /// Against a file in memory, whichever way is taken, while another process cuts the file or makes it longer.
+        /// Against bytes in memory, whichever way is taken, while another process cuts the file or makes it longer.
         #[test]
         fn pieces_are_written_as_in_a_byte_map(
             rounds in prop::collection::vec((prop::collection::vec((0u64..9000, 1u64..300), 1..40), 0usize..3), 1..8),
         ) {
-            let (data, mut map) = (data(), Vec::new());
-            let (file, gone) = temporary_in_memory(&format!("scatter-{:?}", std::thread::current().id()));
-            let other = File::open(&gone.0, BOTH).unwrap();
-            for (seed, (gaps, what)) in rounds.iter().enumerate() {
-                let parts = parts(gaps, &data, seed);
-                match what {
-                    0 => file.write_pieces(&parts).unwrap(),
-                    _ => file.write_mapped(&parts).unwrap(),
-                }
-                put(&mut map, &parts);
-                check(&other, &map);
-                if *what == 2 {
-                    map.truncate(map.len() / 2);
-                    other.set_size(map.len() as u64).unwrap();
+            let data = data();
+            for (file, gone) in temporaries(&format!("scatter-{:?}", std::thread::current().id())) {
+                let (other, mut map) = (File::open(&gone.0, BOTH).unwrap(), Vec::new());
+                for (seed, (gaps, what)) in rounds.iter().enumerate() {
+                    let parts = parts(gaps, &data, seed);
+                    match what {
+                        0 => file.write_pieces(&parts).unwrap(),
+                        _ => file.write_mapped(&parts).unwrap(),
+                    }
+                    put(&mut map, &parts);
+                    check(&other, &map);
+                    if *what == 2 {
+                        map.truncate(map.len() / 2);
+                        other.set_size(map.len() as u64).unwrap();
+                    }
                 }
             }
         }
@@ -202,28 +206,55 @@ mod tests {
     /// What the kernel cannot store is written by calls: all of it where the file has been cut behind its first page.
     #[test]
     fn what_lies_behind_the_end_is_not_stored() {
-        let (file, gone) = temporary_in_memory("cut");
-        let plain = fs::File::options().read(true).write(true).open(&gone.0).unwrap();
-        if !sys::is_in_memory(&plain) {
-            return; // there is no such file system here
+        for (file, gone) in temporaries("cut") {
+            let plain = fs::File::options().read(true).write(true).open(&gone.0).unwrap();
+            if !sys::may_be_mapped(&plain) {
+                continue;
+            }
+            let (data, scatter) = (data(), Scatter::default());
+            let parts = parts(&[(0, 100), (5000, 100), (20_000, 100)], &data, 0);
+            file.set_size(100).unwrap();
+            assert_eq!(scatter.store(&plain, &parts), 1);
+            file.set_size(30_000).unwrap();
+            assert_eq!(scatter.store(&plain, &parts), 3, "the same mapping");
+            let mut map = vec![0; 30_000];
+            put(&mut map, &parts);
+            check(&file, &map);
         }
-        let (data, scatter) = (data(), Scatter::default());
-        let parts = parts(&[(0, 100), (5000, 100), (20_000, 100)], &data, 0);
-        file.set_size(100).unwrap();
-        assert_eq!(scatter.store(&plain, &parts), 1);
-        file.set_size(30_000).unwrap();
-        assert_eq!(scatter.store(&plain, &parts), 3, "the same mapping");
-        let mut map = vec![0; 30_000];
-        put(&mut map, &parts);
-        check(&file, &map);
+    }
+
+    /// What is stored while the pages are written back and given up is there when they are read again.
+    #[test]
+    fn what_is_stored_beside_writing_back_is_kept() {
+        for (file, gone) in temporaries("back") {
+            let (data, rounds_left) = (data(), AtomicU32::new(200));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (plain, begun) = (fs::File::open(&gone.0).unwrap(), Instant::now());
+                    // A round that fails counts nothing more.
+                    while rounds_left.load(Relaxed) > 0 && begun.elapsed().as_secs() < 60 {
+                        plain.sync_all().unwrap();
+                        sys::give_up_pages(&plain);
+                    }
+                });
+                let mut map = Vec::new();
+                for seed in 0..200 {
+                    let parts = parts(&[(900, 100); 500], &data, seed);
+                    file.write_mapped(&parts).unwrap();
+                    put(&mut map, &parts);
+                    check(&file, &map);
+                    rounds_left.fetch_sub(1, Relaxed);
+                }
+            });
+        }
     }
 
     /// The cheaper way is taken, and the other one tried now and then.
     #[test]
     fn the_cheaper_way_is_taken() {
-        let (file, gone) = temporary_in_memory("ways");
+        let (file, gone) = temporary("ways");
         let plain = fs::File::options().read(true).write(true).open(&gone.0).unwrap();
-        if !sys::is_in_memory(&plain) {
+        if !sys::may_be_mapped(&plain) {
             return;
         }
         let (data, scatter) = (data(), Scatter::default());
@@ -244,7 +275,7 @@ mod tests {
     /// A file that is locked, or cannot be read, is written by calls.
     #[test]
     fn what_needs_locks_is_written_by_calls() {
-        let (_file, gone) = temporary_in_memory("locks");
+        let (_file, gone) = temporary("locks");
         let data = data();
         let parts = parts(&[(10, 100); 20], &data, 0);
         for how in [How { locking: Locking::Always, ..BOTH }, How { read: false, ..BOTH }] {

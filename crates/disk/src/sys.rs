@@ -79,10 +79,20 @@ pub fn is_on_nfs(file: &File) -> bool {
     about(file).is_some_and(|about| about.f_type == libc::NFS_SUPER_MAGIC)
 }
 
-/// Whether the kernel may store into a mapping of the file: in tmpfs. On devices it may not: a page that it dirties is not told to the file system, which
-/// may have written it back meanwhile and then knows of no place for it (ext4 lets go of such a page with a warning since Linux 5.17).
-pub fn is_in_memory(file: &File) -> bool {
-    about(file).is_some_and(|about| about.f_type == libc::TMPFS_MAGIC)
+/// File systems of one host whose mappings and calls are the same memory, byte for byte, and which the fault of a store tells of a page before it
+/// changes. A client of NFS or FUSE writes back a page as a whole, with what others have written into it meanwhile undone.
+const MAPPED: [i64; 6] = [
+    libc::TMPFS_MAGIC,
+    libc::EXT4_SUPER_MAGIC,
+    libc::XFS_SUPER_MAGIC,
+    libc::BTRFS_SUPER_MAGIC,
+    libc::F2FS_SUPER_MAGIC,
+    libc::OVERLAYFS_SUPER_MAGIC,
+];
+
+/// Whether a mapping of the file is as good as calls.
+pub fn may_be_mapped(file: &File) -> bool {
+    about(file).is_some_and(|about| MAPPED.contains(&about.f_type))
         && file.metadata().is_ok_and(|meta| meta.is_file())
 }
 
@@ -118,17 +128,28 @@ impl Mapping {
 
     /// Stores pieces of the range, at most [`PARTS_MAX`], one after the other; how many bytes of them: it ends at one that cannot be
     /// stored. `None` where the kernel does not do it at all.
+    ///
+    /// The kernel *reads* memory of this process, and stores what it has read by way of this mapping, as the process would. Were it to
+    /// *write* to the mapping (`process_vm_writev`), it would take hold of the pages and dirty them without a word to the file system, which
+    /// may have written one back in that moment, and then lets go of it with what was stored.
     pub fn store(&self, parts: &[(Piece, &[u8])]) -> Option<u64> {
         let iovec =
             |base: usize, len: usize| libc::iovec { iov_base: base as *mut libc::c_void, iov_len: len };
-        let from: Vec<_> =
-            parts.iter().map(|(_, bytes)| iovec(bytes.as_ptr() as usize, bytes.len())).collect();
+        // For each range here the kernel takes hold of its pages, so those that lie one behind the other are one.
+        let mut from: Vec<libc::iovec> = Vec::with_capacity(parts.len());
+        for (_, bytes) in parts {
+            let base = bytes.as_ptr() as usize;
+            match from.last_mut().filter(|last| last.iov_base as usize + last.iov_len == base) {
+                Some(last) => last.iov_len += bytes.len(),
+                None => from.push(iovec(base, bytes.len())),
+            }
+        }
         let place = |piece: &Piece| self.address + (piece.offset - self.range.start) as usize;
         let into: Vec<_> = parts.iter().map(|(piece, _)| iovec(place(piece), piece.len as usize)).collect();
-        let count = parts.len() as libc::c_ulong;
-        // SAFETY: the kernel reads `from`, which borrows it, and writes to memory of this mapping, which nobody holds a reference to.
-        let stored =
-            unsafe { libc::process_vm_writev(libc::getpid(), from.as_ptr(), count, into.as_ptr(), count, 0) };
+        let [from_count, into_count] = [&from, &into].map(|ranges| ranges.len() as libc::c_ulong);
+        let (from, into, process) = (from.as_ptr(), into.as_ptr(), std::process::id() as i32);
+        // SAFETY: the kernel reads what `parts` borrows, and writes to memory of this mapping, which nobody holds a reference to.
+        let stored = unsafe { libc::process_vm_readv(process, into, into_count, from, from_count, 0) };
         match u64::try_from(stored) {
             Ok(stored) => Some(stored),
             Err(_) if Error::last_os_error().raw_os_error() == Some(libc::EFAULT) => Some(0),
@@ -164,6 +185,13 @@ pub fn will_be_read(file: &File, range: &Range<u64>) {
     let len = (range.end - range.start) as i64;
     // SAFETY: an open descriptor.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), range.start as i64, len, libc::POSIX_FADV_WILLNEED) };
+}
+
+/// Has the kernel forget the pages of a file that are on the device.
+#[cfg(test)]
+pub fn give_up_pages(file: &File) {
+    // SAFETY: an open descriptor.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
 /// Says in what order a file will be read, which is advice for reading ahead.
