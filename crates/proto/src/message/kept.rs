@@ -11,14 +11,31 @@ pub const FREE_MAX: usize = 8 << 20;
 /// Pieces that are free.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// By the number of bits of what they can hold.
-    free: Vec<Vec<Vec<u8>>>,
+    /// By their class.
+    free: Vec<Class>,
     free_bytes: usize,
+    /// Pieces that were asked for so far.
+    asked: u64,
 }
 
-/// What pieces of this length can hold: a power of two.
+/// Pieces that hold as much as each other.
+#[derive(Debug, Default)]
+struct Class {
+    pieces: Vec<Vec<u8>>,
+    /// What [`Kept::asked`] was when the last one was asked for.
+    asked: u64,
+}
+
+/// The class of pieces for `len` bytes: four to each power of two, so that no more than a fifth of a piece is for nothing.
 fn class(len: usize) -> usize {
-    len.next_power_of_two().trailing_zeros() as usize
+    let below = len.max(LEAST) - 1;
+    let bits = below.ilog2() as usize;
+    4 * bits + (below >> (bits - 2)) % 4
+}
+
+/// What pieces of a class hold.
+fn capacity(class: usize) -> usize {
+    (5 + class % 4) << (class / 4 - 2)
 }
 
 impl Kept {
@@ -27,9 +44,14 @@ impl Kept {
         if len < LEAST {
             return vec![0; len];
         }
+        self.asked += 1;
         let class = class(len);
-        let Some(mut piece) = self.free.get_mut(class).and_then(Vec::pop) else {
-            let mut piece = vec![0; 1 << class];
+        let kept = self.free.get_mut(class).and_then(|free| {
+            free.asked = self.asked;
+            free.pieces.pop()
+        });
+        let Some(mut piece) = kept else {
+            let mut piece = vec![0; capacity(class)];
             piece.truncate(len);
             return piece;
         };
@@ -40,16 +62,31 @@ impl Kept {
 
     /// The message has been delivered.
     pub fn give(&mut self, piece: Vec<u8>) {
-        let capacity = piece.capacity();
-        if capacity < LEAST || !capacity.is_power_of_two() || self.free_bytes + capacity > FREE_MAX {
+        let held = piece.capacity();
+        if !(LEAST..=FREE_MAX).contains(&held) || capacity(class(held)) != held {
             return;
         }
-        let class = class(capacity);
+        let class = class(held);
         if self.free.len() <= class {
-            self.free.resize_with(class + 1, Vec::new);
+            self.free.resize_with(class + 1, Class::default);
+            self.free[class].asked = self.asked;
         }
-        self.free[class].push(piece);
-        self.free_bytes += capacity;
+        while self.free_bytes + held > FREE_MAX && self.drop_one_for(class) {}
+        if self.free_bytes + held <= FREE_MAX {
+            self.free[class].pieces.push(piece);
+            self.free_bytes += held;
+        }
+    }
+
+    /// Drops a piece of the class that nobody has asked for the longest, if that is longer ago than this one was asked for.
+    fn drop_one_for(&mut self, class: usize) -> bool {
+        let asked = self.free[class].asked;
+        let held = self.free.iter_mut().filter(|free| free.asked < asked && !free.pieces.is_empty());
+        let Some(piece) = held.min_by_key(|free| free.asked).and_then(|oldest| oldest.pieces.pop()) else {
+            return false;
+        };
+        self.free_bytes -= piece.capacity();
+        true
     }
 }
 
@@ -63,11 +100,34 @@ mod tests {
         let first = kept.take(70_000);
         let (at, len) = (first.as_ptr(), first.len());
         kept.give(first);
-        assert_eq!((kept.free_bytes, len), (1 << 17, 70_000));
+        assert_eq!((kept.free_bytes, len), (80 << 10, 70_000));
         let other = kept.take(60_000);
         assert_ne!(other.as_ptr(), at);
-        let next = kept.take(131_072);
-        assert_eq!((next.as_ptr(), next.len(), kept.free_bytes), (at, 131_072, 0));
+        let next = kept.take(80 << 10);
+        assert_eq!((next.as_ptr(), next.len(), kept.free_bytes), (at, 80 << 10, 0));
+    }
+
+    #[test]
+    fn a_piece_is_long_enough_and_a_fifth_of_it_is_for_nothing_at_most() {
+        for len in (LEAST..300_000).chain([1 << 20, (1 << 20) + 1, (4 << 20) + 100, FREE_MAX]) {
+            let held = capacity(class(len));
+            assert!(len <= held && held - len < (held / 5).max(2), "{len} {held}");
+            assert_eq!(class(held), class(len));
+        }
+    }
+
+    /// Whatever others have left, what is asked for again and again is not asked of the allocator.
+    #[test]
+    fn what_is_asked_for_now_takes_the_place_of_what_was() {
+        let mut kept = Kept::default();
+        let old: Vec<_> = (0..8).map(|_| kept.take(1 << 20)).collect();
+        old.into_iter().for_each(|piece| kept.give(piece));
+        let first = kept.take((4 << 20) + 100);
+        let at = first.as_ptr();
+        kept.give(first);
+        let second = kept.take((4 << 20) + 100);
+        assert_eq!(second.as_ptr(), at);
+        assert!(kept.free_bytes >= 2 << 20, "others stay as far as there is room");
     }
 
     #[test]
