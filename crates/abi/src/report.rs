@@ -19,8 +19,7 @@ use mpi::partitioned::{Partitioned, Standing};
 use mpi::request::{Body, Recipe, Running, Then};
 use mpi::status::{ANY_SOURCE, ANY_TAG};
 use mpi::win::Window;
-use mpi::win::direct::Told;
-use mpi::win::epoch::Members;
+use mpi::win::sync::Awaited;
 use proto::{OpId, PendingOp, Side};
 
 use crate::cx::Cx;
@@ -88,17 +87,6 @@ pub enum Waits<'a> {
     Window(Handle, &'a Awaited),
     /// Whatever nobody asks for any more has to leave: buffered sends, requests freed early.
     Detached,
-}
-
-/// What is awaited of other ranks of a window.
-#[derive(PartialEq, Eq)]
-pub enum Awaited {
-    /// All of them, in a fence.
-    Fence,
-    /// That all of these have told this rank so.
-    Told(Told, Members),
-    /// The lock of this target.
-    Lock(u32),
 }
 
 /// Answers the question what is pending. The caller has looked around since it saw the question: what

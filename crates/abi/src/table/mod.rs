@@ -5,7 +5,7 @@
 //! ```text
 //! MPI_Send(buf: BufIn, count: Count, datatype: Datatype, dest: Dest, tag: Tag, comm: Comm) large
 //!     => crate::p2p::send;
-//! MPI_Win_fence(assert: Int, win: Win) => crate::win::sync::fence;
+//! MPI_Win_fence(assert: Int, win: Win) => mpi::win::sync::fence;
 //! ```
 //!
 //! From it come both names (`MPI_X` and `PMPI_X` at one address) and, for rows marked `large`,

@@ -1,9 +1,8 @@
 //! MPI 5.0 chapter 12: windows, from where they are made to where they go.
 
-pub mod far;
+pub mod caller;
 pub mod memory;
 pub mod operate;
-pub mod sync;
 
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::kinds;
 use mpi::win::{Flavour, Made, Member, WIN_NULL, Window, about};
+use mpi::win::{apart, sync};
 use proto::event::Event;
 
 use crate::coll::run;
@@ -224,13 +224,13 @@ pub fn free(cx: &Cx, win: HandleRef) -> Result {
         window.comm
     };
     attr::delete_all(cx, Holder::Win, win.handle)?;
-    let met = far::complete_untold(cx, win.handle).and(run::barrier(cx, hidden));
+    let met = apart::complete_untold(cx, win.handle).and(run::barrier(cx, hidden));
     // Where one has died the others cannot meet, and what is this rank's is released all the same.
     let ended = match met {
         Err(error) if error.class != Class::PROC_ABORTED => return Err(error),
         Err(error) => {
             // Epochs of adapters that failed synchronisations have left open.
-            let _ = far::place(cx, win.handle, None);
+            let _ = apart::place(cx, win.handle, None);
             // Its name is not known any more when the error is raised.
             let error = sync::who_is_missing(cx, win.handle, error);
             Err(cx.world().window(win.handle)?.about(win.handle, &error))

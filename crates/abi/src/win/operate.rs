@@ -10,17 +10,15 @@ use mpi::group::PROC_NULL;
 use mpi::handle::Handle;
 use mpi::op::{Op, Predefined};
 use mpi::request::{Body, Buffer};
-use mpi::win::about;
 use mpi::win::active::Ticket;
 use mpi::win::operation::{Area, Operation, Verb, compares, element};
+use mpi::win::sync;
 
 use crate::cx::Cx;
-use crate::engine;
 use crate::global::World;
 use crate::kind::handle::live;
 use crate::kind::output::Out;
 use crate::object::Object;
-use crate::win::sync;
 
 /// A buffer as it was passed: address, count, datatype, name of the argument.
 type Passed = (usize, u64, Handle, &'static str);
@@ -94,33 +92,15 @@ fn begin(cx: &Cx, parts: Parts, asks: bool) -> Result<Option<Arc<Ticket>>> {
     if goal.rank == PROC_NULL {
         return Ok(None);
     }
-    let target = goal.rank as u32;
-    let epoch = &mut world.window(goal.win)?.epoch;
-    let touched = if asks { epoch.touch_passively(target) } else { epoch.touch(target) };
-    touched.map_err(|error| about(goal.win, &error))?;
-    if area.is_empty() {
-        return Ok(None);
-    }
     let nothing = || Buffer {
         addr: 0,
         count: 0,
         ty: Datatype::of(mpi::datatype::basic::BYTE).expect("predefined").clone(),
     };
     let data = data.unwrap_or_else(nothing);
-    let operation = Operation { verb, target, area, data, result, compare };
-    if world.needs_lock(goal.win, &operation, asks)? || world.needs_heed(goal.win, &operation)? {
-        drop(world);
-        sync::hold(cx, goal.win, target)?;
-        world = cx.world();
-    }
-    let begun = world.operate(goal.win, &operation, asks)?;
-    let is_full = world.is_full(goal.win, target)?;
-    engine::leave(&world);
+    let operation = Operation { verb, target: goal.rank as u32, area, data, result, compare };
     drop(world);
-    if is_full {
-        sync::complete_at(cx, goal.win, None)?;
-    }
-    Ok(begun)
+    sync::begin(cx, goal.win, &operation, asks)
 }
 
 fn run(cx: &Cx, parts: Parts) -> Result {

@@ -31,9 +31,9 @@ pub const NOSUCCEED: i32 = 16384;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockType {
     /// `MPI_LOCK_EXCLUSIVE`.
-    Exclusive,
+    Exclusive = 301,
     /// `MPI_LOCK_SHARED`.
-    Shared,
+    Shared = 302,
 }
 
 /// A lock that this rank holds.

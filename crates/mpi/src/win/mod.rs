@@ -7,6 +7,7 @@
 
 pub mod active;
 mod along;
+pub mod apart;
 mod barrier;
 mod copied;
 pub mod direct;
@@ -22,6 +23,7 @@ mod price;
 pub mod quick;
 mod serve;
 mod soon;
+pub mod sync;
 mod tally;
 mod target;
 

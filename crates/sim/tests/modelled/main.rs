@@ -10,3 +10,4 @@ mod programs;
 mod support;
 mod times;
 mod traces;
+mod windows;

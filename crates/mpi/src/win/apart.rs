@@ -1,23 +1,19 @@
 //! Synchronisation in windows whose memory is not shared: what goes by an adapter and what goes by messages overtake each
 //! other, so one waits for the other; and the fence that needs no barrier.
 
-use mpi::error::Result;
-use mpi::handle::Handle;
-use mpi::win::about;
-use mpi::win::direct::Told;
-use mpi::win::epoch;
-use mpi::win::fence::Way;
-use mpi::win::issue::{Sync, each};
 use proto::event::Event;
 
-use super::sync::{hear, settle};
-use crate::coll::run;
-use crate::cx::Cx;
-use crate::wait;
+use super::direct::Told;
+use super::fence::Way;
+use super::issue::{Sync, each};
+use super::sync::{Caller, hear, settle};
+use super::{about, epoch};
+use crate::error::Result;
+use crate::handle::Handle;
 
 /// Completes what goes by an adapter to a target, or to all: a message overtakes that, so no lock is given back before.
 /// What has gathered leaves with the unlock and is not waited for.
-pub fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+pub fn place<C: Caller>(cx: &C, win: Handle, target: Option<u32>) -> Result {
     {
         let mut world = cx.world();
         for target in world.touched(win, target)? {
@@ -26,11 +22,11 @@ pub fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
             }
         }
     }
-    wait::until(cx, |world| Ok(world.is_placed(win, target)?.then_some(())))
+    cx.until(|world| Ok(world.is_placed(win, target)?.then_some(())))
 }
 
 /// Waits until ranks that were told of an unlock without being asked for an answer have heeded that.
-pub fn complete_untold(cx: &Cx, win: Handle) -> Result {
+pub fn complete_untold<C: Caller>(cx: &C, win: Handle) -> Result {
     {
         let mut world = cx.world();
         for target in world.untold(win)? {
@@ -41,7 +37,7 @@ pub fn complete_untold(cx: &Cx, win: Handle) -> Result {
 }
 
 /// Waits until ranks have heeded what they were told, for what comes next could overtake it.
-pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
+pub fn be_heeded<C: Caller>(cx: &C, win: Handle, told: &[u32]) -> Result {
     let overtaken = cx.world().overtaken(win, told)?;
     let told = each(&overtaken, |rank| cx.world().synchronise(win, rank, Sync::Lull));
     // Others may not have been sent yet what they are to answer.
@@ -52,7 +48,7 @@ pub fn be_heeded(cx: &Cx, win: Handle, told: &[u32]) -> Result {
 /// that all of them have ended at its own memory. Only from then on may others come there: what a third one has put, or what came in a message that is
 /// not heeded yet, would else come behind them. Two ranks of whom neither has told the other anything that could be overtaken say no second word.
 /// `None` where they are asked; else how the operations ended.
-pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
+pub fn fence<C: Caller>(cx: &C, assert: i32, win: Handle) -> Result<Option<Result>> {
     let Some(others) = cx.world().fenced_with(win)? else { return Ok(None) };
     cx.world().engine.count(Event::WindowFenceTold);
     let heeded = be_heeded(cx, win, &others);
@@ -61,10 +57,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
     let is_touched = !cx.world().touched(win, Some(own))?.is_empty();
     if is_touched {
         cx.world().synchronise(win, own, Sync::Flush)?;
-        wait::until(cx, |world| Ok(world.is_quiet(win, Some(own))?.then_some(())))?;
+        cx.until(|world| Ok(world.is_quiet(win, Some(own))?.then_some(())))?;
     }
     let told = cx.world().end_for_fence(win, &others, assert);
-    let done = wait::until(cx, |world| Ok(world.has_fetched(win, None)?.then_some(())));
+    let done = cx.until(|world| Ok(world.has_fetched(win, None)?.then_some(())));
     hear(cx, win, Told::Complete, &others)?;
     told?;
     let heeded = heeded.and(settle(cx, win, Some(own)));
@@ -76,11 +72,10 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result<Option<Result>> {
 }
 
 /// The meeting of a fence in which targets are asked, and whether all ranks assert of it what they have to assert alike.
-pub fn meet(cx: &Cx, assert: i32, win: Handle, comm: Handle) -> Result<Result> {
+pub fn meet<C: Caller>(cx: &C, assert: i32, win: Handle, comm: Handle) -> Result<Result> {
     let (rank, own) = (cx.world().window(win)?.place.rank, epoch::common(assert));
     // By what can be asserted: the first rank that does.
-    let first = run::least_words(
-        cx,
+    let first = cx.least_words(
         comm,
         std::array::from_fn::<_, 4, _>(|said| match said as u32 == own {
             true => rank.into(),
@@ -92,9 +87,9 @@ pub fn meet(cx: &Cx, assert: i32, win: Handle, comm: Handle) -> Result<Result> {
 }
 
 /// A fence that began then is over: rank 0 tells all which way the next ones go, if it is time to.
-pub fn agree(cx: &Cx, win: Handle, since_ns: u64) -> Result {
+pub fn agree<C: Caller>(cx: &C, win: Handle, since_ns: u64) -> Result {
     let Some(way) = cx.world().fence_ended(win, since_ns)? else { return Ok(()) };
     let comm = cx.world().window(win)?.comm;
-    let told = run::spread_words(cx, comm, 0, vec![way.word()])?;
-    cx.world().agree_on_fences(win, Way::of_word(told[0]))
+    let told = cx.first_word(comm, way.word())?;
+    cx.world().agree_on_fences(win, Way::of_word(told))
 }

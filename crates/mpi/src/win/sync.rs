@@ -1,31 +1,80 @@
-//! MPI 5.0 section 12.5: synchronisation. What blocks begins something and waits until it is over.
+//! MPI 5.0 section 12.5: synchronisation. What blocks begins something and waits until it is over; how it waits is its caller's
+//! ([`Caller`]): an application's call, or a rank in virtual time.
+
+use std::ops::DerefMut;
+use std::sync::Arc;
 
 use fabric::Device;
-use mpi::error::{Class, Error, Result, fail};
-use mpi::group::PROC_NULL;
-use mpi::handle::Handle;
-use mpi::mem;
-use mpi::win::about;
-use mpi::win::direct::Told;
-use mpi::win::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_assert};
-use mpi::win::issue::{Sync, each};
-use mpi::win::locks::Asked;
 use proto::event::{Event, Happening};
 
-use crate::cx::Cx;
-use crate::global::World;
-use crate::kind::output::Out;
-use crate::report::{Awaited, Waits};
-use crate::wait;
-use crate::win::far;
+use super::active::Ticket;
+use super::apart;
+use super::direct::Told;
+use super::epoch::{Epoch, Held, LockType, Members, NOCHECK, NOPRECEDE, check_assert};
+use super::issue::{Sync, each};
+use super::locks::Asked;
+use super::operation::Operation;
+use super::{Flavour, about};
+use crate::error::{Class, Error, Result, fail};
+use crate::group::PROC_NULL;
+use crate::handle::Handle;
+use crate::mem;
+use crate::world::World;
+
+/// What is awaited of other ranks of a window.
+#[derive(PartialEq, Eq)]
+pub enum Awaited {
+    /// All of them, in a fence.
+    Fence,
+    /// That all of these have told this rank so.
+    Told(Told, Members),
+    /// The lock of this target.
+    Lock(u32),
+}
+
+/// Who calls operations of this chapter, and can wait.
+pub trait Caller {
+    /// By which its rank reaches others.
+    type Device: Device;
+
+    /// The rank, which is not lent to anybody else meanwhile.
+    fn world(&self) -> impl DerefMut<Target = World<Self::Device>>;
+
+    /// Looks around until `ready` gives a value.
+    fn until<T>(&self, ready: impl FnMut(&mut World<Self::Device>) -> Result<Option<T>>) -> Result<T>;
+
+    /// As [`Caller::until`] for what others do in a window, which whoever asks what this rank waits for is told.
+    fn await_others<T>(
+        &self,
+        win: Handle,
+        awaited: &Awaited,
+        ready: impl FnMut(&mut World<Self::Device>) -> Result<Option<T>>,
+    ) -> Result<T>;
+
+    /// Looks around once, and asks once.
+    fn once<T>(&self, ready: impl FnOnce(&mut World<Self::Device>) -> Result<Option<T>>)
+    -> Result<Option<T>>;
+
+    /// Looks around once.
+    fn progress(&self) -> Result;
+
+    /// An operation has begun that this rank does not wait for.
+    fn leaves(&self, world: &World<Self::Device>);
+
+    /// The least of each word that the ranks of a communicator give.
+    fn least_words<const N: usize>(&self, comm: Handle, mine: [u64; N]) -> Result<[u64; N]>;
+
+    /// The word that the first rank of a communicator gives.
+    fn first_word(&self, comm: Handle, mine: u64) -> Result<u64>;
+}
 
 /// Asks or changes what is open in a window.
-fn with_epoch<R>(cx: &Cx, win: Handle, f: impl FnOnce(&mut Epoch) -> Result<R>) -> Result<R> {
+fn with_epoch<C: Caller, R>(cx: &C, win: Handle, f: impl FnOnce(&mut Epoch) -> Result<R>) -> Result<R> {
     f(&mut cx.world().window(win)?.epoch).map_err(|error| about(win, &error))
 }
 
 /// The rank of a target in the window; `None` for `MPI_PROC_NULL`, of which nothing is to be done.
-fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
+fn target<C: Caller>(cx: &C, win: Handle, rank: i32) -> Result<Option<u32>> {
     let ranks = cx.world().window(win)?.members.len();
     match rank {
         PROC_NULL => Ok(None),
@@ -36,32 +85,21 @@ fn target(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
 
 /// Waits until all that was begun with a target, or with all, is over there. Where nothing is awaited this looks around, for a
 /// program may synchronise until it sees what others store who wait for this rank.
-pub(super) fn settle(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+pub(super) fn settle<C: Caller>(cx: &C, win: Handle, target: Option<u32>) -> Result {
     if cx.world().is_quiet(win, target)? {
-        return wait::progress(cx);
+        return cx.progress();
     }
-    wait::until(cx, |world| Ok(world.is_quiet(win, target)?.then_some(())))
-}
-
-/// Waits for what others do in a window, which `mpiexec` is told if it asks.
-fn await_others<T>(
-    cx: &Cx,
-    win: Handle,
-    awaited: &Awaited,
-    mut ready: impl FnMut(&mut World) -> Result<Option<T>>,
-) -> Result<T> {
-    let mut awaited = awaited;
-    wait::on(cx, &mut awaited, |_, world| ready(world), |awaited| Waits::Window(win, awaited))
+    cx.until(|world| Ok(world.is_quiet(win, target)?.then_some(())))
 }
 
 /// Waits until all of these have told this rank so.
-pub(super) fn hear(cx: &Cx, win: Handle, told: Told, from: &Members) -> Result {
-    let heard = |world: &mut World| Ok(world.heard(win, from, told)?.then_some(()));
-    await_others(cx, win, &Awaited::Told(told, from.clone()), heard)
+pub(super) fn hear<C: Caller>(cx: &C, win: Handle, told: Told, from: &Members) -> Result {
+    let heard = |world: &mut World<C::Device>| Ok(world.heard(win, from, told)?.then_some(()));
+    cx.await_others(win, &Awaited::Told(told, from.clone()), heard)
 }
 
 /// Completes the operations on a target, or on all, there.
-pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+pub(super) fn complete_at<C: Caller>(cx: &C, win: Handle, target: Option<u32>) -> Result {
     let (told, late) = {
         let mut world = cx.world();
         let touched = world.touched(win, target)?;
@@ -80,30 +118,30 @@ pub(super) fn complete_at(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
 
 /// Ends this rank's operations as far as it has to before it says by a word that its epoch is over: what targets were told they wait for
 /// themselves where it is counted. Those to whom not all has left are `held`.
-fn leave(cx: &Cx, win: Handle, is_fence: bool, held: &mut Vec<u32>) -> Result {
+fn leave<C: Caller>(cx: &C, win: Handle, is_fence: bool, held: &mut Vec<u32>) -> Result {
     let counts = cx.world().window(win)?.counts();
     if counts { cx.world().let_all_leave(win, is_fence, held) } else { complete_at(cx, win, None) }
 }
 
 /// Waits until what this rank has told these has left it, and what it has fetched is here.
-fn have_left(cx: &Cx, win: Handle, held: &[u32]) -> Result {
-    wait::until(cx, |world| Ok((world.is_quiet(win, None)? && world.have_left(win, held)?).then_some(())))
+fn have_left<C: Caller>(cx: &C, win: Handle, held: &[u32]) -> Result {
+    cx.until(|world| Ok((world.is_quiet(win, None)? && world.have_left(win, held)?).then_some(())))
 }
 
 /// Waits until a target has heeded what it was told for the last fence.
-fn be_heeded(cx: &Cx, win: Handle, target: u32) -> Result {
+fn be_heeded<C: Caller>(cx: &C, win: Handle, target: u32) -> Result {
     if cx.world().has_heeded_fence(win, target)? {
         return Ok(());
     }
     cx.world().waits_for_heed(win, target, true)?;
-    let heeded = wait::until(cx, |world| Ok(world.has_heeded_fence(win, target)?.then_some(())));
+    let heeded = cx.until(|world| Ok(world.has_heeded_fence(win, target)?.then_some(())));
     cx.world().waits_for_heed(win, target, false)?;
     heeded
 }
 
 /// Waits until a target has heeded all that it was told before: so that the lock is held that has been asked for, or nothing comes before what
 /// the last fence has ended.
-pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
+pub(super) fn hold<C: Caller>(cx: &C, win: Handle, target: u32) -> Result {
     if cx.world().window(win)?.is_near() {
         return be_heeded(cx, win, target);
     }
@@ -116,7 +154,7 @@ pub(super) fn hold(cx: &Cx, win: Handle, target: u32) -> Result {
 }
 
 /// Completes the operations on a target, or on all, here.
-fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+fn complete_here<C: Caller>(cx: &C, win: Handle, target: Option<u32>) -> Result {
     {
         let mut world = cx.world();
         for target in world.touched(win, target)? {
@@ -124,9 +162,9 @@ fn complete_here(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
         }
     }
     if cx.world().has_fetched(win, target)? {
-        return wait::progress(cx);
+        return cx.progress();
     }
-    wait::until(cx, |world| Ok(world.has_fetched(win, target)?.then_some(())))
+    cx.until(|world| Ok(world.has_fetched(win, target)?.then_some(())))
 }
 
 /// How an epoch ended, as tools are told.
@@ -136,12 +174,12 @@ const WAIT: u64 = 2;
 const UNLOCK: u64 = 3;
 
 /// Tells tools that an epoch is over.
-fn over(cx: &Cx, win: Handle, how: u64) {
+fn over<C: Caller>(cx: &C, win: Handle, how: u64) {
     cx.world().engine.happened(Happening::EpochEnded, [win.0.into(), how]);
 }
 
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.
-pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
+pub fn fence<C: Caller>(cx: &C, assert: i32, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.check_fence(assert))?;
     let since_ns = cx.world().engine.device().now_ns();
     let met = tell_or_ask(cx, assert, win);
@@ -151,26 +189,26 @@ pub fn fence(cx: &Cx, assert: i32, win: Handle) -> Result {
         Ok(())
     })?;
     over(cx, win, FENCE);
-    met.map_err(|error| who_is_missing(cx, win, error))?.and(far::agree(cx, win, since_ns))
+    met.map_err(|error| who_is_missing(cx, win, error))?.and(apart::agree(cx, win, since_ns))
 }
 
 /// The error of a meeting of all ranks of a window, by the one that is missing if one is.
 #[cold]
-pub(super) fn who_is_missing(cx: &Cx, win: Handle, error: Error) -> Error {
+pub fn who_is_missing<C: Caller>(cx: &C, win: Handle, error: Error) -> Error {
     let is_death = error.class == Class::PROC_ABORTED;
     let missing = is_death.then(|| cx.world().all_are_there(win).err()).flatten();
     missing.unwrap_or(error)
 }
 
 /// Meets all others in a fence, in one way or the other. How the operations ended.
-fn tell_or_ask(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
-    let Some(completed) = far::fence(cx, assert, win)? else { return ask_and_meet(cx, assert, win) };
+fn tell_or_ask<C: Caller>(cx: &C, assert: i32, win: Handle) -> Result<Result> {
+    let Some(completed) = apart::fence(cx, assert, win)? else { return ask_and_meet(cx, assert, win) };
     cx.world().engine.count(Event::WindowFence);
     Ok(completed)
 }
 
 /// Ends this rank's operations, then meets all others: by words in shared memory, or by a barrier. How the operations ended.
-fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
+fn ask_and_meet<C: Caller>(cx: &C, assert: i32, win: Handle) -> Result<Result> {
     let mut held = Vec::new();
     let completed = if assert & NOPRECEDE == 0 { leave(cx, win, true, &mut held) } else { Ok(()) };
     let (comm, met) = {
@@ -180,11 +218,11 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
     match met {
         Some(true) => {}
         Some(false) => {
-            let met = |world: &mut World| Ok(world.meet(win, assert)?.filter(|met| *met));
-            await_others(cx, win, &Awaited::Fence, met)?;
+            let met = |world: &mut World<C::Device>| Ok(world.meet(win, assert)?.filter(|met| *met));
+            cx.await_others(win, &Awaited::Fence, met)?;
         }
         None => {
-            let agree = far::meet(cx, assert, win, comm)?;
+            let agree = apart::meet(cx, assert, win, comm)?;
             cx.world().engine.count(Event::WindowFence);
             return Ok(completed.and(agree));
         }
@@ -193,23 +231,23 @@ fn ask_and_meet(cx: &Cx, assert: i32, win: Handle) -> Result<Result> {
 }
 
 /// Members of a group as ranks of the window.
-fn members(cx: &Cx, win: Handle, group: Handle) -> Result<Members> {
+fn members<C: Caller>(cx: &C, win: Handle, group: Handle) -> Result<Members> {
     let mut world = cx.world();
     let group = world.objects.group(group)?.clone();
     world.window(win)?.members_of(&group).map_err(|error| about(win, &error))
 }
 
 /// `MPI_Win_post`.
-pub fn post(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
+pub fn post<C: Caller>(cx: &C, group: Handle, assert: i32, win: Handle) -> Result {
     let origins = members(cx, win, group)?;
     with_epoch(cx, win, |epoch| epoch.post(&origins, assert))?;
     cx.world().notify(win, &origins, Told::Post)?;
     cx.world().engine.count(Event::WindowPost);
-    wait::progress(cx)
+    cx.progress()
 }
 
 /// `MPI_Win_start`: waits for the posts of all targets. Where the program asserts that they were, they come as soon.
-pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
+pub fn start<C: Caller>(cx: &C, group: Handle, assert: i32, win: Handle) -> Result {
     let targets = members(cx, win, group)?;
     with_epoch(cx, win, |epoch| epoch.check_start(assert))?;
     hear(cx, win, Told::Post, &targets)?;
@@ -221,22 +259,21 @@ pub fn start(cx: &Cx, group: Handle, assert: i32, win: Handle) -> Result {
 }
 
 /// `MPI_Win_complete`. Targets of a dynamic window may have refused something, of which only they can tell.
-pub fn complete(cx: &Cx, win: Handle) -> Result {
+pub fn complete<C: Caller>(cx: &C, win: Handle) -> Result {
     let targets = with_epoch(cx, win, |epoch| epoch.started().cloned())?;
     let by_words = {
         let mut world = cx.world();
         let window = world.window(win)?;
-        window.is_near() || window.flavour == mpi::win::Flavour::Dynamic
+        window.is_near() || window.flavour == Flavour::Dynamic
     };
     let mut held = Vec::new();
     let completed = match by_words {
         true => leave(cx, win, false, &mut held),
-        false => far::be_heeded(cx, win, &targets),
+        false => apart::be_heeded(cx, win, &targets),
     };
     let told = cx.world().notify(win, &targets, Told::Complete);
-    let fetched = wait::until(cx, |world| {
-        Ok((world.has_fetched(win, None)? && world.have_left(win, &held)?).then_some(()))
-    });
+    let fetched =
+        cx.until(|world| Ok((world.has_fetched(win, None)? && world.have_left(win, &held)?).then_some(())));
     with_epoch(cx, win, |epoch| {
         epoch.ended();
         Ok(())
@@ -246,11 +283,11 @@ pub fn complete(cx: &Cx, win: Handle) -> Result {
 }
 
 /// The origins of the exposure epoch that is open.
-fn exposed(cx: &Cx, win: Handle) -> Result<Members> {
+fn exposed<C: Caller>(cx: &C, win: Handle) -> Result<Members> {
     with_epoch(cx, win, |epoch| epoch.exposed().cloned())
 }
 
-fn end_exposure(cx: &Cx, win: Handle) -> Result {
+fn end_exposure<C: Caller>(cx: &C, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| {
         epoch.waited();
         Ok(())
@@ -260,7 +297,7 @@ fn end_exposure(cx: &Cx, win: Handle) -> Result {
 }
 
 /// `MPI_Win_wait`.
-pub fn wait(cx: &Cx, win: Handle) -> Result {
+pub fn wait<C: Caller>(cx: &C, win: Handle) -> Result {
     let origins = exposed(cx, win)?;
     let heard = hear(cx, win, Told::Complete, &origins);
     // An origin that is missed completes nothing any more.
@@ -268,19 +305,18 @@ pub fn wait(cx: &Cx, win: Handle) -> Result {
     heard
 }
 
-/// `MPI_Win_test`.
-pub fn test(cx: &Cx, win: Handle, flag: Out<bool>) -> Result {
+/// `MPI_Win_test`: whether the epoch is over.
+pub fn test<C: Caller>(cx: &C, win: Handle) -> Result<bool> {
     let origins = exposed(cx, win)?;
-    let done = wait::once(cx, |world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())));
+    let done = cx.once(|world| Ok(world.heard(win, &origins, Told::Complete)?.then_some(())));
     if !matches!(done, Ok(None)) {
         end_exposure(cx, win)?;
     }
-    flag.set(done?.is_some());
-    Ok(())
+    Ok(done?.is_some())
 }
 
 /// Takes the lock of a target; `is_one`: by itself, not as one of all.
-fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result {
+fn take<C: Caller>(cx: &C, win: Handle, target: u32, kind: LockType, is_one: bool) -> Result {
     let asked = loop {
         let mut world = cx.world();
         let Some((of, at)) = world.objects.windows.claim() else {
@@ -297,8 +333,8 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
             settle(cx, win, Some(target))
         }
         Asked::Waits(waiting) => {
-            let turn = |world: &mut World| Ok(world.lock_in_turn(win, &waiting)?.then_some(()));
-            let locked = await_others(cx, win, &Awaited::Lock(target), turn);
+            let turn = |world: &mut World<C::Device>| Ok(world.lock_in_turn(win, &waiting)?.then_some(()));
+            let locked = cx.await_others(win, &Awaited::Lock(target), turn);
             cx.world().waited_for_lock(win, &waiting, locked.is_ok())?;
             locked
         }
@@ -306,13 +342,13 @@ fn take(cx: &Cx, win: Handle, target: u32, kind: LockType, is_one: bool) -> Resu
 }
 
 /// Completes at a target, or at all, what no message that gives a lock back is behind.
-fn place(cx: &Cx, win: Handle, target: Option<u32>) -> Result {
+fn place<C: Caller>(cx: &C, win: Handle, target: Option<u32>) -> Result {
     let is_near = cx.world().window(win)?.is_near();
-    if is_near { complete_at(cx, win, target) } else { far::place(cx, win, target) }
+    if is_near { complete_at(cx, win, target) } else { apart::place(cx, win, target) }
 }
 
 /// Gives back the lock of a target, where all operations on it are done then.
-fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
+fn give_back<C: Caller>(cx: &C, win: Handle, target: u32, kind: LockType) -> Result {
     let placed = place(cx, win, Some(target));
     cx.world().unlock(win, target, kind)?;
     let settled = settle(cx, win, Some(target));
@@ -321,7 +357,7 @@ fn give_back(cx: &Cx, win: Handle, target: u32, kind: LockType) -> Result {
 }
 
 /// `MPI_Win_lock`.
-pub fn lock(cx: &Cx, kind: i32, rank: i32, assert: i32, win: Handle) -> Result {
+pub fn lock<C: Caller>(cx: &C, kind: i32, rank: i32, assert: i32, win: Handle) -> Result {
     let kind = LockType::from_raw(kind)?;
     cx.world().window(win)?.check_locks().map_err(|error| about(win, &error))?;
     let Some(target) = target(cx, win, rank)? else { return check_assert(assert, NOCHECK) };
@@ -337,7 +373,7 @@ pub fn lock(cx: &Cx, kind: i32, rank: i32, assert: i32, win: Handle) -> Result {
 }
 
 /// `MPI_Win_unlock`.
-pub fn unlock(cx: &Cx, rank: i32, win: Handle) -> Result {
+pub fn unlock<C: Caller>(cx: &C, rank: i32, win: Handle) -> Result {
     let Some(target) = target(cx, win, rank)? else { return Ok(()) };
     let held = with_epoch(cx, win, |epoch| epoch.held(target))?;
     let done = match held.unchecked {
@@ -353,7 +389,7 @@ pub fn unlock(cx: &Cx, rank: i32, win: Handle) -> Result {
 }
 
 /// `MPI_Win_lock_all`.
-pub fn lock_all(cx: &Cx, assert: i32, win: Handle) -> Result {
+pub fn lock_all<C: Caller>(cx: &C, assert: i32, win: Handle) -> Result {
     cx.world().window(win)?.check_locks().map_err(|error| about(win, &error))?;
     with_epoch(cx, win, |epoch| epoch.check_lock_all(assert))?;
     let unchecked = assert & NOCHECK != 0;
@@ -372,14 +408,14 @@ pub fn lock_all(cx: &Cx, assert: i32, win: Handle) -> Result {
 
 /// Gives back the locks of all targets before the one whose lock could not be had. That one's error is told.
 #[cold]
-fn give_back_below(cx: &Cx, win: Handle, target: u32) {
+fn give_back_below<C: Caller>(cx: &C, win: Handle, target: u32) {
     for target in 0..target {
         let _ = give_back(cx, win, target, LockType::Shared);
     }
 }
 
 /// `MPI_Win_unlock_all`.
-pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
+pub fn unlock_all<C: Caller>(cx: &C, win: Handle) -> Result {
     let unchecked = with_epoch(cx, win, |epoch| epoch.held_all())?;
     let ranks = cx.world().window(win)?.members.len() as u32;
     let done = if unchecked {
@@ -399,48 +435,78 @@ pub fn unlock_all(cx: &Cx, win: Handle) -> Result {
 }
 
 /// A target that may be flushed.
-fn flushable(cx: &Cx, win: Handle, rank: i32) -> Result<Option<u32>> {
+fn flushable<C: Caller>(cx: &C, win: Handle, rank: i32) -> Result<Option<u32>> {
     let Some(target) = target(cx, win, rank)? else { return Ok(None) };
     with_epoch(cx, win, |epoch| epoch.passive(target)).map(|()| Some(target))
 }
 
 /// Counts a flush, and orders what this rank stores and loads in shared memory.
-fn flushed(cx: &Cx) {
+fn flushed<C: Caller>(cx: &C) {
     mem::order();
     cx.world().engine.count(Event::WindowFlush);
 }
 
 /// `MPI_Win_flush`.
-pub fn flush(cx: &Cx, rank: i32, win: Handle) -> Result {
+pub fn flush<C: Caller>(cx: &C, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
     flushed(cx);
     complete_at(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_local`.
-pub fn flush_local(cx: &Cx, rank: i32, win: Handle) -> Result {
+pub fn flush_local<C: Caller>(cx: &C, rank: i32, win: Handle) -> Result {
     let Some(target) = flushable(cx, win, rank)? else { return Ok(()) };
     flushed(cx);
     complete_here(cx, win, Some(target))
 }
 
 /// `MPI_Win_flush_all`.
-pub fn flush_all(cx: &Cx, win: Handle) -> Result {
+pub fn flush_all<C: Caller>(cx: &C, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
     flushed(cx);
     complete_at(cx, win, None)
 }
 
 /// `MPI_Win_flush_local_all`.
-pub fn flush_local_all(cx: &Cx, win: Handle) -> Result {
+pub fn flush_local_all<C: Caller>(cx: &C, win: Handle) -> Result {
     with_epoch(cx, win, |epoch| epoch.any_passive())?;
     flushed(cx);
     complete_here(cx, win, None)
 }
 
 /// `MPI_Win_sync`: memory is one and the same for all who map it; what is left is the order of accesses.
-pub fn sync(cx: &Cx, win: Handle) -> Result {
+pub fn sync<C: Caller>(cx: &C, win: Handle) -> Result {
     cx.world().window(win)?;
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    wait::progress(cx)
+    cx.progress()
+}
+
+/// Begins an operation whose buffers and types are checked.
+pub fn begin<C: Caller>(
+    cx: &C,
+    win: Handle,
+    operation: &Operation,
+    asks: bool,
+) -> Result<Option<Arc<Ticket>>> {
+    let target = operation.target;
+    let mut world = cx.world();
+    let epoch = &mut world.window(win)?.epoch;
+    let touched = if asks { epoch.touch_passively(target) } else { epoch.touch(target) };
+    touched.map_err(|error| about(win, &error))?;
+    if operation.area.is_empty() {
+        return Ok(None);
+    }
+    if world.needs_lock(win, operation, asks)? || world.needs_heed(win, operation)? {
+        drop(world);
+        hold(cx, win, target)?;
+        world = cx.world();
+    }
+    let begun = world.operate(win, operation, asks)?;
+    let is_full = world.is_full(win, target)?;
+    cx.leaves(&world);
+    drop(world);
+    if is_full {
+        complete_at(cx, win, None)?;
+    }
+    Ok(begun)
 }
