@@ -16,8 +16,8 @@ use fabric::estimate::{Averaging, Estimate};
 const GROUP: u16 = 8;
 /// Uses after which a group ends wherever the application stands in its round.
 const GROUP_MAX: u16 = 128;
-/// Uses of a way at least that count for nothing where another one went before: the data lie where that one has left
-/// them, and whoever sends at the same time has not joined yet. Those that count begin with a round.
+/// Rounds of a way that count for nothing where another one went before: in the first the data lie where that one has left
+/// them, in the second whoever sends at the same time has joined, and finds the same.
 const WARM: u16 = 2;
 /// The first uses of a way that has not been tried yet may take so many times as long as a group of the best one.
 const FIRST: f64 = 4.0;
@@ -51,7 +51,7 @@ pub(crate) struct At {
 /// Ways that are numbered from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<const WAYS: usize> {
-    /// Uses of the present group that count, and when they began; those before it that do not, while they last.
+    /// Uses of the present group, and when they began; while they do not count yet how many rounds they are.
     uses: u16,
     began_ns: u64,
     warm: Option<u16>,
@@ -104,8 +104,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
     #[inline]
     pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
         let most = if is_round { GROUP } else { GROUP_MAX };
-        let goes_on =
-            (1..most).contains(&self.uses) && self.most_ns == f64::INFINITY && usize::from(self.way) == way;
+        let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY;
+        let goes_on = (1..most).contains(&self.uses) && is_settled && usize::from(self.way) == way;
         self.uses += u16::from(goes_on);
         goes_on
     }
@@ -119,19 +119,23 @@ impl<const WAYS: usize> Comparison<WAYS> {
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
         }
-        let (uses, least) = self.warm.map_or((self.uses, GROUP), |warm| (warm, WARM));
-        let is_full = uses >= least && is_round || uses >= GROUP_MAX;
+        let uses = self.uses;
+        let is_enough = self.warm.map_or(uses >= GROUP, |rounds| rounds >= WARM);
+        let is_full = is_enough && is_round || uses >= GROUP_MAX;
         if is_full || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
             if (now_ns - self.began_ns) as f64 > self.may_take_ns(uses) {
                 self.ends(now_ns, uses, may_try);
             } else if is_full && self.warm.take().is_some() {
-                self.began_ns = now_ns;
+                (self.uses, self.began_ns) = (0, now_ns);
             } else if is_full {
                 self.ends(now_ns, uses, may_try);
             }
         }
-        *self.warm.as_mut().unwrap_or(&mut self.uses) += 1;
+        self.uses += 1;
+        if let Some(rounds) = &mut self.warm {
+            *rounds += u16::from(is_round || *rounds == 0);
+        }
         usize::from(self.way)
     }
 
@@ -235,7 +239,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
                 _ => return,
             }
         }
-        self.noise_ns.observe(&NOISE, (took_ns - ns).abs().min(ns / 4.0));
+        // What was cold before is no noise.
+        if !is_shorter {
+            self.noise_ns.observe(&NOISE, (took_ns - ns).abs().min(ns / 4.0));
+        }
         self.known_ns[way].observe(&SETTLED, took_ns);
     }
 
@@ -289,6 +296,23 @@ mod tests {
         let (begun_ns, uses) = (now_ns, 10_000);
         play(&mut comparison, &mut now_ns, uses, [600, 4800]);
         assert!(now_ns - begun_ns < uses as u64 * 600 * 101 / 100);
+    }
+
+    /// Two uses a round, as of who sends to neighbours on both sides: the first two rounds of a way take twice as long as the
+    /// others, for first this side finds the data elsewhere and then the one that has joined.
+    #[test]
+    fn rounds_in_which_a_side_has_just_changed_say_nothing() {
+        let (mut comparison, mut now_ns) = (Comparison::<2>::new(1, 2, 4, 0), 0);
+        let (mut last, mut same, mut count) = (1, 2, [0; 2]);
+        for round in 0..1000 {
+            let way = comparison.next(ROUND, || now_ns);
+            same = if way == last { same + 1 } else { 0 };
+            last = way;
+            comparison.next(At { is_round: false, ..ROUND }, || now_ns + 1000);
+            now_ns += if same < 2 { 75_000 } else { [33_000, 37_000][way] };
+            count[way] += u32::from(round >= 500);
+        }
+        assert!(count[0] > 450, "{count:?}");
     }
 
     #[test]
