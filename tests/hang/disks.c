@@ -70,6 +70,7 @@ static void holes(void) {
     OK(MPI_Type_commit(&blocks));
     OK(MPI_File_set_view(file, (MPI_Offset)STRIDE * t_rank, MPI_CHAR, blocks, "native", MPI_INFO_NULL));
     OK(MPI_File_write_at_all(file, SUM - BLOCK, bytes, BLOCK, MPI_CHAR, &status));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     if (t_rank == 0)
         CHECK(fill(other) > 0);
     OK(MPI_Barrier(MPI_COMM_WORLD));
