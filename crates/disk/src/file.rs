@@ -365,10 +365,12 @@ pub(crate) mod tests {
         temporary_in(&std::env::temp_dir(), name)
     }
 
-    /// Such a file where temporary files lie, and one in the file system of memory, where there is one.
+    /// Such a file where temporary files lie, and one in the file system of memory, as far as a mapping of them is as good as calls.
     pub fn temporaries(name: &str) -> Vec<(File, Temporary)> {
-        let places = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
-        places.iter().filter(|place| place.is_dir()).map(|place| temporary_in(place, name)).collect()
+        let mut places = vec![std::env::temp_dir(), PathBuf::from("/dev/shm")];
+        places.dedup();
+        let files = places.iter().filter(|place| place.is_dir()).map(|place| temporary_in(place, name));
+        files.filter(|(file, _)| sys::may_be_mapped(&file.file)).collect()
     }
 
     fn temporary_in(place: &Path, name: &str) -> (File, Temporary) {

@@ -54,6 +54,7 @@ struct Calls<'a, 'y> {
 impl Calls<'_, '_> {
     /// What all ranks tell.
     fn exchange<const N: usize>(&self, mine: [u64; N]) -> Result<Vec<[u64; N]>> {
+        const { assert!(N <= TOLD) };
         let mut rank = self.rank.borrow_mut();
         let [out, into] = self.words.map(|span| Span { len: span.len / TOLD * N, ..span });
         rank.write(out, &mine.map(u64::to_le_bytes).concat());

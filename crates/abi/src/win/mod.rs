@@ -14,8 +14,7 @@ use mpi::group::{Group, PROC_NULL};
 use mpi::handle::Handle;
 use mpi::info::Info;
 use mpi::kinds;
-use mpi::win::{Flavour, Made, Member, WIN_NULL, Window, about};
-use mpi::win::{apart, sync};
+use mpi::win::{Flavour, Made, Member, WIN_NULL, Window, about, apart, sync};
 use proto::event::Event;
 
 use crate::coll::run;

@@ -81,9 +81,11 @@ pub struct Epoch {
 impl LockType {
     /// The type of the constant `raw`.
     pub fn from_raw(raw: i32) -> Result<LockType> {
+        const EXCLUSIVE: i32 = LockType::Exclusive as i32;
+        const SHARED: i32 = LockType::Shared as i32;
         match raw {
-            301 => Ok(LockType::Exclusive),
-            302 => Ok(LockType::Shared),
+            EXCLUSIVE => Ok(LockType::Exclusive),
+            SHARED => Ok(LockType::Shared),
             _ => {
                 let text =
                     format!("argument `lock_type` is {raw}, must be MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED");

@@ -51,7 +51,7 @@ pub(crate) struct At {
 /// Ways that are numbered from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<const WAYS: usize> {
-    /// Uses of the present group, and when they began; while they do not count yet how many rounds they are.
+    /// Uses of the present group, and when they began; the rounds they are, while they do not count yet.
     uses: u16,
     began_ns: u64,
     warm: Option<u16>,

@@ -300,7 +300,7 @@ type Drawn = Vec<(usize, u64)>;
 
 fn program(rank: &mut Rank<'_>, seed: u64, making: Making) -> Result<Drawn> {
     let (me, ranks) = (rank.rank(), rank.size());
-    let len = start(LENS.len() - 1) + LENS[LENS.len() - 1];
+    let len = start(LENS.len());
     let (memory, scratch) = (rank.buffer(8 * len), rank.buffer(ranks * 16 * len));
     let win = rank.win_create(memory, making)?;
     let mut model = vec![vec![0; len]; ranks];
