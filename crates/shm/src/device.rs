@@ -15,7 +15,7 @@ use crate::link::{self, Link, Reach, word64};
 use crate::nap::{self, Patience, Stage};
 use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
-use crate::ring::{IN_BLOCK, INLINE};
+use crate::ring::{IN_BLOCK, INLINE, TURN_BYTES};
 use crate::segment::Segment;
 use crate::shares::ShmShares;
 pub use crate::stores::StoreWay;
@@ -210,6 +210,8 @@ impl Shm {
         }
         if data.len <= INLINE {
             self.links[to].push_inline(head, data);
+        } else if data.len <= TURN_BYTES && self.links[to].push_in_turn(head, data) {
+            // The whole frame has left there.
         } else if !self.send_in_block(to, head, data) {
             return false;
         }
@@ -308,7 +310,7 @@ impl Device for Shm {
         let link = &self.links[from];
         let seen = link.peek()?;
         if seen.flags & IN_BLOCK == 0 {
-            if seen.len as usize > INLINE {
+            if !seen.fits() {
                 return self.malformed(from, "inline payload longer than a cell");
             }
             let data = Span { addr: link.payload_addr(&seen), len: seen.len as usize };
@@ -360,7 +362,7 @@ impl Device for Shm {
         if seen.head != head || len > room.len {
             return Err(false);
         }
-        if seen.flags & IN_BLOCK == 0 && len <= INLINE {
+        if seen.flags & IN_BLOCK == 0 && seen.fits() {
             // SAFETY: the payload of a cell that has not been popped; a buffer of the application.
             unsafe { bytes::copy(room.addr, link.payload_addr(&seen), len) };
             link.pop(&seen, false);

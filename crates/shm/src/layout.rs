@@ -4,9 +4,9 @@
 //! page 0     job: number of ranks that have mapped the segment, and of those without barriers
 //! control    per rank: line 0 where it sleeps, line 1 process id and probe, line 2 who began to send here last
 //! opened     per rank: one word per rank that has begun to send here: who did before it
-//! turns      per rank: one line per higher rank: the cell both write in turn
 //! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs, which blocks it gives back
 //! shares     per rank: a line for each of 256
+//! turns      per pair of ranks: seventeen lines: the cell both write in turn
 //! rings      per rank: 64 cells per rank: what that rank sends here
 //! arenas     per rank: 1024 granules of 4 KiB: payloads this rank sends
 //! ```
@@ -15,7 +15,7 @@
 //! a page fault per page, and a page of page tables per 2 MiB.
 
 use crate::pool::{GRANULE, GRANULES};
-use crate::ring::{CELLS, Cell};
+use crate::ring::{CELLS, Cell, TURN_LINES};
 
 /// Page size assumed for the layout (the real one may be smaller, never larger than this helps).
 pub const PAGE: usize = 4096;
@@ -23,7 +23,10 @@ pub const PAGE: usize = 4096;
 pub const SHARES: usize = 256;
 const LINE: usize = 64;
 const CONTROL_BYTES: usize = 4 * LINE;
-const RING_BYTES: usize = CELLS * size_of::<Cell>();
+/// Bytes of a ring.
+pub const RING_BYTES: usize = CELLS * size_of::<Cell>();
+/// Bytes of a turn cell.
+pub const TURN_CELL: usize = TURN_LINES * size_of::<Cell>();
 /// Rings of all ranks that are small: a sixty-fourth of what containers have by default, enough for 16 ranks.
 const RINGS_AT_ONCE: usize = 1 << 20;
 
@@ -32,9 +35,9 @@ const RINGS_AT_ONCE: usize = 1 << 20;
 pub struct Layout {
     n: usize,
     opened: usize,
-    turns: usize,
     credits: usize,
     shares: usize,
+    turns: usize,
     rings: usize,
     arenas: usize,
 }
@@ -44,12 +47,12 @@ impl Layout {
     pub fn new(n: usize) -> Layout {
         let page_up = |len: usize| len.div_ceil(PAGE) * PAGE;
         let opened = PAGE + page_up(n * CONTROL_BYTES);
-        let turns = opened + page_up(n * n * size_of::<u32>());
-        let credits = turns + page_up(n * n * LINE);
+        let credits = opened + page_up(n * n * size_of::<u32>());
         let shares = credits + page_up(n * n * LINE);
-        let rings = shares + n * SHARES * LINE;
+        let turns = shares + n * SHARES * LINE;
+        let rings = turns + page_up(n * n.saturating_sub(1) / 2 * TURN_CELL);
         let arenas = rings + n * n * RING_BYTES;
-        Layout { n, opened, turns, credits, shares, rings, arenas }
+        Layout { n, opened, credits, shares, turns, rings, arenas }
     }
 
     /// Bytes of the whole segment.
@@ -57,9 +60,9 @@ impl Layout {
         self.arenas + self.n * GRANULES * GRANULE
     }
 
-    /// Bytes of what is small, from the beginning on: all but arenas, and without rings where there are many.
+    /// Bytes of what is small, from the beginning on: all but arenas, and without turn cells and rings where there are many.
     pub fn small(&self) -> usize {
-        if self.arenas - self.rings <= RINGS_AT_ONCE { self.arenas } else { self.rings }
+        if self.arenas - self.rings <= RINGS_AT_ONCE { self.arenas } else { self.turns }
     }
 
     /// Row `rank` of a part that has `each` bytes per rank.
@@ -101,9 +104,13 @@ impl Layout {
         self.pair(self.opened, rank, from, size_of::<u32>())
     }
 
-    /// The turn cell of a pair of ranks.
+    /// The turn cell of two ranks.
     pub fn turn(&self, a: usize, b: usize) -> usize {
-        self.pair(self.turns, a.min(b), a.max(b), LINE)
+        let (lower, higher) = (a.min(b), a.max(b));
+        assert!(lower < higher && higher < self.n, "ranks {a} and {b} of {}", self.n);
+        // Those of lower ranks with all above them come first.
+        let before = lower * (2 * self.n - lower - 1) / 2;
+        self.turns + (before + higher - lower - 1) * TURN_CELL
     }
 
     /// Credits that `reader` returns to `rank`.
@@ -153,21 +160,29 @@ mod tests {
             let parts = [
                 (l.sleep(0), l.openings(last) + LINE),
                 (l.opened(0, 0), l.opened(last, last) + size_of::<u32>()),
-                (l.turn(0, 0), l.turn(last, last) + LINE),
                 (l.credit(0, 0), l.credit(last, last) + LINE),
                 (l.share(0, 0), l.share(last, SHARES - 1) + LINE),
+                if n == 1 {
+                    (l.ring(0, 0), l.ring(0, 0)) // there are none
+                } else {
+                    (l.turn(0, 1), l.turn(last - 1, last) + TURN_CELL)
+                },
                 (l.ring(0, 0), l.ring(last, last) + RING_BYTES),
                 (l.granule(0, 0), l.granule(last, GRANULES - 1) + GRANULE),
             ];
             assert!(parts[0].0 >= PAGE && parts.windows(2).all(|two| two[0].1 <= two[1].0), "{n}: {parts:?}");
             assert_eq!(parts[6].1, l.total());
             assert!(parts.iter().all(|part| part.0 % PAGE == 0));
-            let rings_end = if n <= 16 { parts[5].1 } else { parts[4].1 };
+            let rings_end = if n <= 16 { parts[5].1 } else { parts[3].1 };
             assert!(
                 l.small() >= rings_end
                     && l.small() <= l.granule(0, 0)
                     && (n <= 16) == (l.small() > l.ring(0, 0))
             );
+            let pairs = |n: usize| (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b)));
+            for (at, (a, b)) in pairs(n.min(64)).enumerate().filter(|_| n <= 64) {
+                assert_eq!([l.turn(a, b), l.turn(b, a)], [l.turn(0, 1) + at * TURN_CELL; 2]);
+            }
             for rank in 1..n.min(100) {
                 assert!(l.opened(rank - 1, last) + 4 <= l.opened(rank, 0));
                 assert!(l.sleep(rank) - l.openings(rank - 1) >= LINE);

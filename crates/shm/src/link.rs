@@ -8,7 +8,7 @@ use crate::nap;
 use crate::openings::Openings;
 use crate::pool::Block;
 use crate::retained::Retained;
-use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, Turn};
+use crate::ring::{CELLS, Cell, Consumer, Producer, Seen, TURN_LINES, Turn};
 use crate::segment::Segment;
 use crate::stores::{Place, Plan, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -79,8 +79,9 @@ impl Link {
             Link {
                 tx: Producer::new(cells(me, peer), word32(segment.at(layout.credit(me, peer)))),
                 rx: Consumer::new(cells(peer, me), word32(segment.at(layout.credit(peer, me)))),
-                turn: (me != peer)
-                    .then(|| Turn::new(&*(segment.at(layout.turn(me, peer)) as *const Cell), me < peer)),
+                turn: (me != peer).then(|| {
+                    Turn::new(&*(segment.at(layout.turn(me, peer)) as *const [Cell; TURN_LINES]), me < peer)
+                }),
                 heard: false,
                 berth: berth(segment, layout, peer),
                 open: false,
@@ -108,6 +109,14 @@ impl Link {
         // SAFETY: a buffer of this process.
         let word = |i| unsafe { bytes::word(data.addr, data.len, i) };
         self.tx.push(self.turn.as_mut(), head, data.len as u16, 0, data.len.div_ceil(8), word);
+    }
+
+    /// Puts a frame of more than a cell into the turn cell, whose payload is longer, if this side has it; there is room.
+    #[inline]
+    pub fn push_in_turn(&mut self, head: [u64; 2], data: Span) -> bool {
+        // SAFETY: a buffer of this process; the lines of the turn cell, which are this side's.
+        let write = |into| unsafe { bytes::copy(into, data.addr, data.len) };
+        self.tx.push_in_turn(self.turn.as_mut(), head, data.len as u16, write)
     }
 
     /// The oldest frame, if it has come.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The producer writes the words, then word 0 with release; the consumer reads word 0 with
-//! acquire. A frame in a block may be pushed before its payload is complete: word 4 then grows, each
+//! acquire. The payload of the turn cell goes on in the lines behind it. A frame in a block may be pushed before its payload is complete: word 4 then grows, each
 //! time with release, and the consumer copies out behind the producer. All accesses are atomic, so
 //! loom checks exactly this code.
 
@@ -21,6 +21,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub const CELLS: usize = 64;
 /// Payload of a cell in bytes.
 pub const INLINE: usize = 40;
+/// Lines of the turn cell, and its payload in bytes.
+pub const TURN_LINES: usize = 17;
+pub const TURN_BYTES: usize = INLINE + (TURN_LINES - 1) * size_of::<Cell>();
 /// How many cells are consumed before the credit is returned.
 const CREDIT_BATCH: u32 = 16;
 /// The payload lies in a block of the sender's arena.
@@ -61,7 +64,7 @@ pub struct Consumer<'a> {
     kept_back: Option<u32>,
 }
 
-/// The turn cell of a pair of ranks: one cell that both write in turn.
+/// The turn cell of a pair of ranks: one cell that both write in turn, of several lines.
 ///
 /// Who holds the turn may put its next frame there instead of into its ring, which passes the
 /// turn on. In an exchange of messages the answer then travels in the very line that brought the
@@ -69,7 +72,8 @@ pub struct Consumer<'a> {
 /// between far cores, TARGETS.md section 3). A frame keeps the position it has in the order of
 /// all frames; the reader of that position looks into both places.
 pub struct Turn<'a> {
-    cell: &'a Cell,
+    /// The cell, and the lines behind it in which its payload goes on.
+    cell: &'a [Cell; TURN_LINES],
     mine: bool,
     /// Flag of frames written by this side.
     out: u16,
@@ -99,6 +103,14 @@ pub struct Seen {
     pub in_turn: bool,
 }
 
+impl Seen {
+    /// Whether a payload that lies in no block can be as long as its sender says.
+    #[inline(always)]
+    pub fn fits(&self) -> bool {
+        self.len as usize <= if self.in_turn { TURN_BYTES } else { INLINE }
+    }
+}
+
 impl Cell {
     /// Writes a frame; `payload` gives word `i` of `used`.
     #[inline(always)]
@@ -111,12 +123,18 @@ impl Cell {
         used: usize,
         payload: impl Fn(usize) -> u64,
     ) {
-        self.words[1].store(head[0], Ordering::Relaxed);
-        self.words[2].store(head[1], Ordering::Relaxed);
         self.words[3].store(payload(0), Ordering::Relaxed);
         for (i, word) in self.words[4..].iter().enumerate().take(used.saturating_sub(1)) {
             word.store(payload(i + 1), Ordering::Relaxed);
         }
+        self.announce(position, head, len, flags);
+    }
+
+    /// Writes all of a frame but its payload, which stands there.
+    #[inline(always)]
+    fn announce(&self, position: u32, head: [u64; 2], len: u16, flags: u16) {
+        self.words[1].store(head[0], Ordering::Relaxed);
+        self.words[2].store(head[1], Ordering::Relaxed);
         let word = position.wrapping_add(1) as u64 | (len as u64) << 32 | (flags as u64) << 48;
         self.words[0].store(word, Ordering::Release);
     }
@@ -135,7 +153,7 @@ impl Cell {
 
 impl<'a> Turn<'a> {
     /// The end of one side; the lower rank has the first turn. The cell is zeroed.
-    pub fn new(cell: &'a Cell, is_lower: bool) -> Self {
+    pub fn new(cell: &'a [Cell; TURN_LINES], is_lower: bool) -> Self {
         let (out, back) = if is_lower { (FROM_LOWER, FROM_UPPER) } else { (FROM_UPPER, FROM_LOWER) };
         Turn { cell, mine: is_lower, out, back }
     }
@@ -196,10 +214,29 @@ impl<'a> Producer<'a> {
         match turn {
             Some(turn) if turn.mine && !is_ring_lap(position) => {
                 turn.mine = false;
-                turn.cell.fill(position, head, len, flags | turn.out, used, payload);
+                turn.cell[0].fill(position, head, len, flags | turn.out, used, payload);
             }
             _ => self.cells[position as usize % CELLS].fill(position, head, len, flags, used, payload),
         }
+    }
+
+    /// Sends the next frame in the turn cell, if it may lie there: `write` puts a payload that is longer than [`INLINE`] where
+    /// it is told. There must be room as for any frame.
+    #[inline]
+    pub fn push_in_turn(
+        &mut self,
+        turn: Option<&mut Turn>,
+        head: [u64; 2],
+        len: u16,
+        write: impl FnOnce(usize),
+    ) -> bool {
+        let position = self.tail;
+        let Some(turn) = turn.filter(|turn| turn.mine && !is_ring_lap(position)) else { return false };
+        self.tail = position.wrapping_add(1);
+        turn.mine = false;
+        write(&raw const turn.cell[0].words[3] as usize);
+        turn.cell[0].announce(position, head, len, turn.out);
+        true
     }
 
     /// Sends the next frame through the ring, for which there must be room: `written` bytes of its payload
@@ -229,7 +266,7 @@ impl<'a> Consumer<'a> {
     pub fn peek(&self, turn: Option<&Turn>) -> Option<Seen> {
         if let Some(turn) = turn
             && !turn.mine
-            && let Some(seen) = turn.cell.look(self.head, true)
+            && let Some(seen) = turn.cell[0].look(self.head, true)
             && seen.flags & turn.back != 0
         {
             return Some(seen);
@@ -241,7 +278,7 @@ impl<'a> Consumer<'a> {
     #[inline(always)]
     fn cell<'b>(&'b self, turn: Option<&'b Turn>, seen: &Seen) -> &'b Cell {
         match turn {
-            Some(turn) if seen.in_turn => turn.cell,
+            Some(turn) if seen.in_turn => &turn.cell[0],
             _ => &self.cells[self.head as usize % CELLS],
         }
     }
@@ -380,7 +417,8 @@ mod tests {
         loom::model(|| {
             let cells = || -> &'static [Cell] { Box::leak((0..CELLS).map(|_| Cell::new()).collect()) };
             let credit = || -> &'static AtomicU32 { Box::leak(Box::new(AtomicU32::new(0))) };
-            let shared: &'static Cell = Box::leak(Box::new(Cell::new()));
+            let shared: &'static [Cell; TURN_LINES] =
+                Box::leak(Box::new(std::array::from_fn(|_| Cell::new())));
             let (down, up, down_credit, up_credit) = (cells(), cells(), credit(), credit());
             let upper = thread::spawn(move || {
                 let mut turn = Turn::new(shared, false);

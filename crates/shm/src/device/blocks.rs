@@ -254,8 +254,11 @@ impl Shm {
             return Err(true);
         }
         let Some(seen) = self.links[from].peek() else { return Err(true) };
-        if seen.head != reading.head || seen.flags & IN_BLOCK == 0 {
+        if seen.head != reading.head {
             return Err(false);
+        }
+        if seen.flags & IN_BLOCK == 0 {
+            return self.read_whole(from, &seen, reading);
         }
         let Some(mut frame) = self.in_block(from, &seen) else { return Err(false) };
         let (len, mut left) = (frame.data.len, WRITER_LOOKS);
@@ -281,6 +284,18 @@ impl Shm {
         }
         self.begun[from] = None;
         self.pop_frame(frame, &seen);
+        Ok(())
+    }
+
+    /// As [`Shm::read_block`] a frame that lies in no block.
+    fn read_whole(&mut self, from: Rank, seen: &Seen, reading: &mut Reading<'_>) -> Result<(), bool> {
+        let link = &mut self.links[from];
+        if seen.len as usize != reading.len || !seen.fits() {
+            return Err(false);
+        }
+        (reading.each)(0, Span { addr: link.payload_addr(seen), len: reading.len });
+        reading.done = reading.len;
+        link.pop(seen, false);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! comes back when the readers have left those.
 
 use super::Shm;
+use crate::layout::{RING_BYTES, TURN_CELL};
 use crate::link;
 use crate::pool::Block;
 use crate::ring::CELLS;
@@ -24,12 +25,13 @@ impl Shm {
         true
     }
 
-    /// The first frame to a peer: backs the ring with memory and announces it.
+    /// The first frame to a peer: backs the ring and the cell that both write in turn with memory, and announces it.
     #[cold]
     #[inline(never)]
     fn open(&mut self, to: Rank) -> bool {
-        let ring = self.layout.ring(self.me, to);
-        if let Err(why) = self.segment.back(ring, CELLS * 64) {
+        let turn = (to != self.me).then(|| (self.layout.turn(self.me, to), TURN_CELL));
+        let parts = [Some((self.layout.ring(self.me, to), RING_BYTES)), turn];
+        if let Err(why) = parts.into_iter().flatten().try_for_each(|(at, len)| self.segment.back(at, len)) {
             self.fault = Some(Fault::Device(why));
             return false;
         }

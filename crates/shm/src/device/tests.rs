@@ -1,10 +1,11 @@
 //! The device as its ranks use it, within one process.
 
 use super::*;
+use crate::layout::TURN_CELL;
 use crate::lending::Whose;
-use crate::ring::CELLS;
+use crate::ring::{CELLS, TURN_BYTES};
 use crate::stores::{Place, Plan};
-use fabric::{Share, ShareWord, Shares};
+use fabric::{Reading, Share, ShareWord, Shares};
 
 pub(super) fn options() -> Options {
     Options {
@@ -139,6 +140,53 @@ fn a_frame_to_several_ranks_is_written_once() {
     assert_eq!((0..1000).take_while(|_| ranks[0].try_send(3, [1, 2], small)).count(), CELLS);
     assert_eq!(ranks[0].try_send_all(&[1, 2, 3], [1, 2], data), 2);
     assert_eq!(ranks[0].try_send_all(&[1, 3, 2], [1, 2], data), 0, "to one it goes the usual way");
+}
+
+/// Questions and answers that fit the turn cell travel in it, whole, to whoever reads them in whichever way; longer ones do
+/// not, and in every order all come one after the other.
+#[test]
+fn what_goes_to_and_fro_lies_in_the_turn_cell() {
+    let (mut a, mut b) = pair();
+    let turn = a.segment.at(a.layout.turn(0, 1));
+    for (round, len) in
+        [0, 8, 40, 41, 64, 500, TURN_BYTES, TURN_BYTES + 1].into_iter().cycle().take(48).enumerate()
+    {
+        for from in 0..2 {
+            let (from, to) = if from == 0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
+            let payload: Vec<u8> = (0..len).map(|at| (at * 7 + round) as u8).collect();
+            let data = Span { addr: payload.as_ptr() as usize, len };
+            assert!(from.try_send(to.me, [3, 4], data) && from.try_send(to.me, [5, 6], data));
+            let shown = to.peek(from.me).expect("it was sent").data.addr;
+            // The second one found the turn away.
+            assert_eq!((turn..turn + TURN_CELL).contains(&shown), len <= TURN_BYTES, "{len} bytes");
+            for head in [[3, 4], [5, 6]] {
+                let mut buffer = vec![0u8; len];
+                let span = room(&mut buffer);
+                match round / 8 % 3 {
+                    0 => assert_eq!(to.take(from.me, head, span), Ok(len)),
+                    1 => {
+                        let mut each = |at: usize, part: Span| to_buffer(span, at, part);
+                        let mut reading = Reading { head, len, done: 0, each: &mut each };
+                        assert_eq!(to.take_in_place(from.me, &mut reading), Ok(()));
+                        assert_eq!(reading.done, len);
+                    }
+                    _ => {
+                        let frame = to.peek(from.me).expect("it was sent");
+                        assert_eq!(frame.head, head);
+                        to.copy(span.addr, frame.data.addr, frame.data.len);
+                        to.pop(from.me);
+                    }
+                }
+                assert_eq!(buffer, payload);
+            }
+            assert!(to.peek(from.me).is_none());
+        }
+    }
+}
+
+fn to_buffer(buffer: Span, at: usize, part: Span) {
+    // SAFETY: a part of a frame that has not been popped, and as much of the buffer it is for.
+    unsafe { bytes::copy(buffer.addr + at, part.addr, part.len) };
 }
 
 /// A full ring and an empty pool refuse; nothing is lost, and both come back.
