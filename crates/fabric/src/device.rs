@@ -175,6 +175,11 @@ pub trait Device: Transfers {
     fn caps(&self, distance: Distance) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
+    /// How often memory for frames was got from the system: whoever sent meanwhile waited for that once, and later messages do
+    /// not.
+    fn growth(&self) -> u32 {
+        0
+    }
     /// How far away a peer is.
     fn distance(&self, _peer: Rank) -> Distance {
         Distance::Network

@@ -215,6 +215,10 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         self.far.as_ref().is_some_and(|far| far.words_change())
     }
 
+    fn growth(&self) -> u32 {
+        self.near.growth()
+    }
+
     fn now_ns(&self) -> u64 {
         self.near.now_ns()
     }

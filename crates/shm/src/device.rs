@@ -78,6 +78,7 @@ pub struct Shm {
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
+    growth: u32,
     shares: ShmShares,
     berth: &'static Berth,
     /// What it sleeps on beside its word.
@@ -155,6 +156,7 @@ impl Shm {
             retained_most: GRANULES * GRANULE / 2 / n.max(2).saturating_sub(1),
             pool: Pool::new(cycle(n)),
             is_scarce: false,
+            growth: 0,
             shares: ShmShares::new(me, &layout, &segment),
             berth,
             ring: None,
@@ -271,6 +273,10 @@ impl Device for Shm {
     #[inline(always)]
     fn caps(&self, _distance: Distance) -> &Caps {
         &self.caps
+    }
+
+    fn growth(&self) -> u32 {
+        self.growth
     }
 
     fn now_ns(&self) -> u64 {

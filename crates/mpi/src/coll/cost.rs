@@ -246,11 +246,12 @@ pub fn applies(kind: Collective, algorithm: Algorithm, problem: &Problem) -> boo
     }
 }
 
-/// Whether an algorithm that applies is taken without being asked for. Two shots are where ranks of one host are more than its
-/// cores: of two ranks with a core each they took 1.4 times what exchanges take, of more nobody has measured it.
+/// Whether an algorithm that applies is taken without being asked for. Two shots are on one host, where shares are combined in place, by two
+/// ranks and by more than there are cores: of more that have a core each nobody has measured it, and between hosts they took 1.2 to 1.5 times what
+/// exchanges take (docs/results.md, «Collectives between hosts»).
 fn is_offered(algorithm: Algorithm, problem: &Problem, tariff: &Tariff) -> bool {
-    let is_crowded = matches!(problem.spread, Spread::OneHost) && problem.size > tariff.host.cores as usize;
-    algorithm != TwoShot || is_crowded
+    let is_one_host = matches!(problem.spread, Spread::OneHost);
+    algorithm != TwoShot || is_one_host && (problem.size == 2 || problem.size > tariff.host.cores as usize)
 }
 
 /// The predicted cost of an algorithm that applies.
@@ -592,6 +593,8 @@ mod tests {
         assert_eq!(winner(Collective::Allreduce, 16, 8, true), RecursiveDoubling);
         assert!(matches!(winner(Collective::Allreduce, 16, 1 << 24, true), Rabenseifner | Ring));
         assert_eq!(winner(Collective::Allreduce, 16, 1 << 24, false), RecursiveDoubling);
+        assert_eq!(winner(Collective::Allreduce, 2, 1 << 14, true), RecursiveDoubling);
+        assert_eq!(winner(Collective::Allreduce, 2, 1 << 20, false), TwoShot);
         assert_eq!(winner(Collective::Alltoall, 64, 8, true), Bruck);
         assert_ne!(winner(Collective::Alltoall, 64, 1 << 20, true), Bruck);
         assert_eq!(winner(Collective::Reduce, 16, 1 << 24, true), Rabenseifner);
@@ -661,7 +664,7 @@ mod tests {
                         assert!(choice.margin_ns >= 0.0 && !choice.forced);
                         let applicable = || {
                             let all = algorithms(kind).iter();
-                            all.filter(|a| applies(kind, **a, &problem) && **a != TwoShot)
+                            all.filter(|a| applies(kind, **a, &problem) && (**a != TwoShot || size == 2))
                         };
                         let least = applicable()
                             .map(|a| price(kind, *a, &problem, &TARIFF).total())

@@ -42,6 +42,8 @@ pub(crate) struct At {
     /// A round of the application may begin: what it has waited for since the last such use belongs to the
     /// uses before.
     pub is_round: bool,
+    /// The use before this one waited for something that later ones find there.
+    pub is_cold: bool,
     /// Another way may be tried.
     pub may_try: bool,
     /// Whoever this one does it together with has begun to go this way.
@@ -58,7 +60,7 @@ pub(crate) struct Comparison<const WAYS: usize> {
     way: u8,
     /// The way to take while nothing speaks against it, and how many of them there are.
     arms: Arms<u8>,
-    count: u8,
+    ways: u8,
     /// Groups of the preferred way that show by how much groups differ before another one is tried: one is better
     /// only beyond that, and all begin anew when the groups of the best one have come to take another time. 0:
     /// groups are taken as they come.
@@ -87,7 +89,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             warm: None,
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
-            count: count as u8,
+            ways: count as u8,
             settle,
             settles: settle,
             is_first: true,
@@ -113,11 +115,18 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Counts a use: the way it goes.
     #[inline]
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
-        let At { is_round, may_try, joins } = at;
+        let At { is_round, is_cold, may_try, joins } = at;
         if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
             (self.way, self.uses, self.warm, self.began_ns) = (way as u8, 0, Some(1), now_ns());
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
+        }
+        if is_cold && self.is_new() && self.most_ns < f64::INFINITY {
+            if self.warm.is_none() {
+                (self.uses, self.began_ns) = (0, now_ns());
+            }
+            self.warm = Some(0);
+            return self.count(is_round);
         }
         let uses = self.uses;
         let is_enough = self.warm.map_or(uses >= GROUP, |rounds| rounds >= WARM);
@@ -132,6 +141,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
                 self.ends(now_ns, uses, may_try);
             }
         }
+        self.count(is_round)
+    }
+
+    /// Counts a use that goes by the way of its group.
+    #[inline]
+    fn count(&mut self, is_round: bool) -> usize {
         self.uses += 1;
         if let Some(rounds) = &mut self.warm {
             *rounds += u16::from(is_round || *rounds == 0);
@@ -139,9 +154,14 @@ impl<const WAYS: usize> Comparison<WAYS> {
         usize::from(self.way)
     }
 
+    /// Whether nothing is known of the way in use.
+    fn is_new(&self) -> bool {
+        self.known_ns[usize::from(self.way)].value().is_none()
+    }
+
     /// What the present group may take with so many uses: more shows that its way is a slower one.
     fn may_take_ns(&self, uses: u16) -> f64 {
-        let is_new = self.warm.is_some() && self.known_ns[usize::from(self.way)].value().is_none();
+        let is_new = self.warm.is_some() && self.is_new();
         let groups = f64::from(uses.max(GROUP)) / f64::from(GROUP);
         self.most_ns * groups * if is_new { FIRST } else { 1.0 }
     }
@@ -151,7 +171,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.settles == 0
             && way != self.best()
             && way != usize::from(self.way)
-            && way < usize::from(self.count)
+            && way < usize::from(self.ways)
     }
 
     /// Goes one way from here on, and forgets what is known of the others.
@@ -210,12 +230,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
             return;
         }
         let all: [u8; WAYS] = std::array::from_fn(|way| way as u8);
-        let all = &all[..usize::from(self.count)];
+        let all = &all[..usize::from(self.ways)];
         let is_unknown = |way: &u8| self.known_ns[usize::from(*way)].value().is_none();
         let unknown = [self.arms.in_force()].into_iter().chain(all.iter().copied()).find(is_unknown);
         self.way = match unknown {
             Some(unknown) => unknown,
-            None if self.count > 1 && self.arms.is_due(&POLICY) => self.arms.turn(all, best as u8),
+            None if self.ways > 1 && self.arms.is_due(&POLICY) => self.arms.turn(all, best as u8),
             None => return,
         };
         self.most_ns = self.known_ns[best].value().unwrap_or(f64::INFINITY);
@@ -260,7 +280,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 mod tests {
     use super::*;
 
-    const ROUND: At = At { is_round: true, may_try: true, joins: None };
+    const ROUND: At = At { is_round: true, is_cold: false, may_try: true, joins: None };
 
     /// Plays `uses` uses that take these times: how often each way was taken.
     fn play<const N: usize>(
@@ -375,6 +395,21 @@ mod tests {
             now_ns += if since < 2 { 4000 } else { [1000, 700][way] };
         }
         assert!(count[1] > 3500, "{count:?}");
+    }
+
+    /// Some of the first dozen uses of a way wait for memory, which the others find there.
+    #[test]
+    fn uses_that_wait_for_memory_say_nothing() {
+        let (mut comparison, mut now_ns) = (Comparison::<2>::new(0, 2, 4, 0), 0);
+        let (mut uses, mut is_cold, mut count) = (0, false, [0; 2]);
+        for _ in 0..100 {
+            let way = comparison.next(At { is_cold, ..ROUND }, || now_ns);
+            count[way] += 1;
+            is_cold = way == 1 && [0, 1, 2, 5, 7].contains(&uses);
+            uses += way;
+            now_ns += if is_cold { 4000 } else { [1000, 700][way] };
+        }
+        assert!(count[1] > 45, "{count:?}");
     }
 
     /// What differs by less than groups of one way do decides nothing.

@@ -77,6 +77,8 @@ pub(crate) struct Leaving {
     pub fits: bool,
     /// What copying it takes, in ns.
     pub copy_ns: f64,
+    /// How often memory for blocks was got until now.
+    pub growth: u32,
 }
 
 /// How one habit gets on.
@@ -85,6 +87,8 @@ struct Course {
     comparison: Comparison<3>,
     /// Messages that had come from the peer when the last one left.
     heard: u32,
+    /// The same of memory for blocks.
+    growth: u32,
     /// The manner in which an RTS of the peer's came last, and how many messages had come from it then.
     theirs: Option<(Manner, u32)>,
     /// The peer has begun to send in this manner.
@@ -158,6 +162,7 @@ impl Habits {
         if let Some(course) = self.courses.get_mut(&habit) {
             let is_round = course.may_begin_round(&message);
             course.heard = message.heard;
+            let is_cold = std::mem::replace(&mut course.growth, message.growth) != message.growth;
             // Of two that try at the same time neither would know whose doing it is.
             let may_try = match &mut self.trying {
                 Some((other, others)) if *other != habit => {
@@ -169,7 +174,7 @@ impl Habits {
             let is_busy = message.fits && course.comparison.use_ns() > BUSY * message.copy_ns;
             let may_try = may_try && !is_busy;
             let joins = course.joins.take().map(|manner| manner as usize);
-            let way = course.comparison.next(At { is_round, may_try, joins }, now_ns);
+            let way = course.comparison.next(At { is_round, is_cold, may_try, joins }, now_ns);
             let (mut manner, _) = Manner::ALL[way];
             if is_busy && manner != first {
                 course.comparison.keep_to(first as usize);
@@ -188,9 +193,10 @@ impl Habits {
             self.courses.clear();
         }
         let mut comparison = Comparison::new(first as usize, Manner::ALL.len(), SETTLE, now_ns());
-        let (manner, _) =
-            Manner::ALL[comparison.next(At { is_round: false, may_try: false, joins: None }, || 0)];
-        self.courses.insert(habit, Course { comparison, heard: message.heard, theirs: None, joins: None });
+        let first = At { is_round: false, is_cold: false, may_try: false, joins: None };
+        let (manner, _) = Manner::ALL[comparison.next(first, || 0)];
+        let Leaving { heard, growth, .. } = message;
+        self.courses.insert(habit, Course { comparison, heard, growth, theirs: None, joins: None });
         manner
     }
 
@@ -235,7 +241,16 @@ mod tests {
     use super::*;
 
     fn leaving(len: usize, heard: u32) -> Leaving {
-        Leaving { to: 1, context: 8, len, heard, is_quiet: true, fits: len <= 1 << 18, copy_ns: 5000.0 }
+        Leaving {
+            to: 1,
+            context: 8,
+            len,
+            heard,
+            is_quiet: true,
+            fits: len <= 1 << 18,
+            copy_ns: 5000.0,
+            growth: 0,
+        }
     }
 
     #[test]

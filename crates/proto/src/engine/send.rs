@@ -313,7 +313,7 @@ impl<D: Device> Engine<D> {
     fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
         let copy_ns = self.eager_limit(to).copies_ns(len);
         let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
-        Leaving { to, context, len, heard, is_quiet, fits, copy_ns }
+        Leaving { to, context, len, heard, is_quiet, fits, copy_ns, growth: self.dev.growth() }
     }
 
     /// How a message goes whose habit decides; `None` where a limit or a setting does.

@@ -172,6 +172,7 @@ impl Shm {
             return false;
         }
         self.is_scarce = false;
+        self.growth = self.growth.wrapping_add(1);
         self.segment.populate(offset, len);
         self.pool.back(block, granules);
         true
