@@ -13,11 +13,11 @@ use fabric::arms::{Arms, Policy};
 use fabric::estimate::{Averaging, Estimate};
 
 /// Uses of a group: even numbers of receivers of one buffer, and rounds of several uses, fit into it.
-const GROUP: u16 = 8;
+pub(crate) const GROUP: u16 = 8;
 /// Uses after which a group ends wherever the application stands in its round.
 const GROUP_MAX: u16 = 128;
 /// Rounds of a way that count for nothing where another one went before: in the first the data lie where that one has left
-/// them, in the second whoever sends at the same time has joined, and finds the same.
+/// them, in the second whoever sends at the same time has joined, and finds the same. Where a round is a window of many uses one is enough.
 const WARM: u16 = 2;
 /// The first uses of a way that has not been tried yet may take so many times as long as a group of the best one.
 const FIRST: f64 = 4.0;
@@ -61,6 +61,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     /// The way to take while nothing speaks against it, and how many of them there are.
     arms: Arms<u8>,
     ways: u8,
+    /// Uses of a group.
+    group: u16,
     /// Groups of the preferred way that show by how much groups differ before another one is tried: one is better
     /// only beyond that, and all begin anew when the groups of the best one have come to take another time. 0:
     /// groups are taken as they come.
@@ -90,6 +92,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
             ways: count as u8,
+            group: GROUP,
             settle,
             settles: settle,
             is_first: true,
@@ -101,11 +104,16 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
     }
 
+    /// The same in groups of so many uses: what takes long is known from few.
+    pub fn in_groups(self, group: u16) -> Comparison<WAYS> {
+        Comparison { group, ..self }
+    }
+
     /// Whether a use goes this way for sure, since it neither begins a group nor asks for the time; only
     /// then it is counted.
     #[inline]
     pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
-        let most = if is_round { GROUP } else { GROUP_MAX };
+        let most = if is_round { self.group } else { GROUP_MAX };
         let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY;
         let goes_on = (1..most).contains(&self.uses) && is_settled && usize::from(self.way) == way;
         self.uses += u16::from(goes_on);
@@ -129,7 +137,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
             return self.count(is_round);
         }
         let uses = self.uses;
-        let is_enough = self.warm.map_or(uses >= GROUP, |rounds| rounds >= WARM);
+        let is_warm = |rounds| rounds >= WARM || uses >= WARM * self.group;
+        let is_enough = self.warm.map_or(uses >= self.group, is_warm);
         let is_full = is_enough && is_round || uses >= GROUP_MAX;
         if is_full || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
@@ -162,7 +171,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// What the present group may take with so many uses: more shows that its way is a slower one.
     fn may_take_ns(&self, uses: u16) -> f64 {
         let is_new = self.warm.is_some() && self.is_new();
-        let groups = f64::from(uses.max(GROUP)) / f64::from(GROUP);
+        let groups = f64::from(uses.max(self.group)) / f64::from(self.group);
         self.most_ns * groups * if is_new { FIRST } else { 1.0 }
     }
 
@@ -185,7 +194,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// What a use takes by the best way, in ns.
     pub fn use_ns(&self) -> f64 {
-        self.known_ns[self.best()].value().unwrap_or(0.0) / f64::from(GROUP)
+        self.known_ns[self.best()].value().unwrap_or(0.0) / f64::from(self.group)
     }
 
     /// Whether the present group goes by a way that is not the fastest as far as is known.
@@ -195,7 +204,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// What a use takes by each way, in ns, as far as it is known.
     pub fn known_ns(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.costs().map(|(way, ns)| (usize::from(way), ns / f64::from(GROUP)))
+        self.costs().map(|(way, ns)| (usize::from(way), ns / f64::from(self.group)))
     }
 
     /// What a group takes by each way.
@@ -210,8 +219,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// A group has ended after so many uses: which way the next one goes.
     fn ends(&mut self, now_ns: u64, uses: u16, may_try: bool) {
-        let (went, took_ns) =
-            (self.way, (now_ns - self.began_ns) as f64 * f64::from(GROUP) / f64::from(uses));
+        let took_ns = (now_ns - self.began_ns) as f64 * f64::from(self.group) / f64::from(uses);
+        let went = self.way;
         self.choose(took_ns, may_try);
         (self.uses, self.began_ns) = (0, now_ns);
         self.warm = (self.way != went).then_some(0);

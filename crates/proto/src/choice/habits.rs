@@ -4,7 +4,7 @@
 //! time it takes. A message begins with the one in which nobody waits; then the application shows by the
 //! time from one message to the next what it gets on fastest with ([`super::comparison`]).
 
-use crate::choice::comparison::{At, Comparison};
+use crate::choice::comparison::{At, Comparison, GROUP};
 use fabric::Rank;
 use std::collections::HashMap;
 use wire::head::Offer;
@@ -114,6 +114,8 @@ const PATIENCE: u32 = 1024;
 const APART: u32 = 128;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
+/// The same of messages that fit no block: groups of half as many uses take longer than what disturbs others, and each that goes in a slower manner costs more.
+const LONG: (u16, u16) = (SETTLE / 2, GROUP / 2);
 
 /// What is known of the habits of a rank.
 #[derive(Clone, Debug, Default)]
@@ -192,7 +194,9 @@ impl Habits {
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
         }
-        let mut comparison = Comparison::new(first as usize, Manner::ALL.len(), SETTLE, now_ns());
+        let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
+        let comparison = Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns());
+        let mut comparison = comparison.in_groups(group);
         let first = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(first, || 0)];
         let Leaving { heard, growth, .. } = message;
@@ -200,8 +204,9 @@ impl Habits {
         manner
     }
 
-    /// The RTS of a message has come in this manner, the so many-th of its peer. Where both send at once it may take both to gain by another manner,
-    /// and each side chooses for itself: so who hears that the other one tries it tries it too.
+    /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.
+    /// Where both send at once it may take both to gain by another manner, and each side chooses for itself: so who hears that the
+    /// other one tries it tries it too.
     pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
         let habit = Habit { to: from, context, bits: usize::BITS - len.leading_zeros() };
         if let Some(course) = self.courses.get_mut(&habit) {
@@ -317,6 +322,37 @@ mod tests {
             };
         }
         assert!(pulled.iter().all(|count| *count > 3600), "{pulled:?}");
+    }
+
+    /// Where both have come to pull and blocks would be faster, but only if both take them, one that tries them is followed.
+    #[test]
+    fn both_come_back_to_blocks() {
+        let mut both = [Habits::default(), Habits::default()];
+        let (mut now_ns, mut blocks, mut before) = (0u64, [0; 2], [Manner::Blocks; 2]);
+        // One has sent alone before, so that the two do not try at the same time.
+        for round in 0..100 {
+            both[1].next(leaving(1 << 16, round), || now_ns);
+            now_ns += 9300;
+        }
+        for round in 100..8000 {
+            let manners =
+                [0, 1].map(|at| both[at].next(leaving(1 << 16, round), || now_ns + 100 * at as u64));
+            for (at, manner) in manners.into_iter().enumerate() {
+                blocks[at] += u32::from(manner == Manner::Blocks && round >= 5000);
+                if manner != Manner::Blocks || before[at] != manner {
+                    both[1 - at].came(1, 8, 1 << 16, manner, round);
+                }
+            }
+            before = manners;
+            now_ns += match manners {
+                [Manner::Blocks, Manner::Blocks] if round < 1000 => 9300,
+                [Manner::Blocks, Manner::Blocks] => 5900,
+                [Manner::Shared, _] | [_, Manner::Shared] => 9600,
+                [Manner::Pulled, Manner::Pulled] => 7700,
+                _ => 8000,
+            };
+        }
+        assert!(blocks.iter().all(|count| *count > 2700), "{blocks:?}");
     }
 
     /// What is longer than a block begins shared, and goes by blocks, one after the other, where the application gets on

@@ -95,7 +95,7 @@ impl<D: Device> Engine<D> {
     /// An eager message: its receive takes it, or it is kept; false if it must stay where it is.
     fn on_eager(&mut self, envelope: Envelope, data: Span) -> bool {
         if self.eager_limit(envelope.source).is_tried(data.len) {
-            self.peers[envelope.source].came(data.len as u64, false);
+            self.came_in_block(&envelope, data.len);
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
         self.counters.happened(Happening::Matched, matched(&envelope, data.len as u64, false));
@@ -103,6 +103,17 @@ impl<D: Device> Engine<D> {
         peer.seen = peer.seen.wrapping_add(1);
         self.deliver(op, envelope, data);
         true
+    }
+
+    /// An eager message has come that may come by rendezvous. The first one behind such says that its sender goes by blocks now.
+    fn came_in_block(&mut self, envelope: &Envelope, len: usize) {
+        let Envelope { source, context, .. } = *envelope;
+        let peer = &mut self.peers[source];
+        if peer.came(len as u64, false)
+            && let Some(habits) = &mut self.habits
+        {
+            habits.came(source, context, len, Manner::Blocks, peer.seen.wrapping_add(1));
+        }
     }
 
     /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.

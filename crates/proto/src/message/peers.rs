@@ -98,10 +98,11 @@ impl Default for Peer {
 const REPORTS_MAX: usize = 8;
 
 impl Peer {
-    /// A message of this length has come, by rendezvous or through a block.
-    pub fn came(&mut self, len: u64, by_rendezvous: bool) {
-        let bit = 1 << length_class(len);
-        self.by_rendezvous = if by_rendezvous { self.by_rendezvous | bit } else { self.by_rendezvous & !bit };
+    /// A message of this length has come, by rendezvous or through a block. True if the last one came the other way.
+    pub fn came(&mut self, len: u64, by_rendezvous: bool) -> bool {
+        let (bit, before) = (1 << length_class(len), self.by_rendezvous);
+        self.by_rendezvous = if by_rendezvous { before | bit } else { before & !bit };
+        self.by_rendezvous != before
     }
 
     /// Whether messages of this length come by rendezvous as a rule.
