@@ -23,7 +23,7 @@ use crate::pool::BLOCK_BYTES;
 use fabric::arms::{Arms, Policy};
 
 /// Payloads that the way in force carries, and whose copies are measured: shorter ones are over before it has paid off.
-const LEAST: usize = 1024;
+pub const LEAST: usize = 1024;
 /// Classes of lengths.
 const CLASSES: usize = (BLOCK_BYTES.ilog2() - LEAST.ilog2()) as usize + 1;
 /// To begin with so many copies go by each way, and so many again on the way back: what disturbs all of one burst disturbs hardly both,

@@ -5,7 +5,7 @@ use crate::bytes;
 use crate::lending::Whose;
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, HOT, Use};
 use crate::ring::{IN_BLOCK, Seen};
-use crate::stores::{Place, Plan, StoreWay, Told};
+use crate::stores::{LEAST, Place, Plan, StoreWay, Told};
 use fabric::{Fault, PIECE_STEP, Rank, Reading, Span};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -38,6 +38,30 @@ pub(super) struct BlockFrame {
 
 impl Shm {
     pub(super) fn send_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        self.send_short(to, head, data) || self.send_any_in_block(to, head, data)
+    }
+
+    /// As [`Shm::send_in_block`] what most frames are: written at once in the one way there is for short ones, in a block that has been used before.
+    #[inline(always)]
+    fn send_short(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        let link = &mut self.links[to];
+        if data.len >= LEAST || !link.lending.is_idle() {
+            return false;
+        }
+        let Some(block) = self.pool.take_hot() else { return false };
+        link.hang(block);
+        let plan = Plan { way: StoreWay::Ordinary, measured: false };
+        let into = self.segment.at(self.layout.granule(self.me, block.first()));
+        write(plan, into, data, 0, data.len);
+        let place = Place { block: block.name(), whose: Whose::SENDERS, len: data.len, plan };
+        link.tx.push_block(head, place.pack(), data.len);
+        if self.pool.in_flight() >= GRANULES_AHEAD {
+            self.reclaim(to);
+        }
+        true
+    }
+
+    fn send_any_in_block(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         assert!(data.len <= BLOCK_BYTES, "frame of {} bytes", data.len);
         let plan = self.links[to].stores.plan(data.len);
         let Some((into, block, whose)) = self.block_for(to, plan, data.len) else { return false };
@@ -219,6 +243,30 @@ impl Shm {
     /// sender does not get on.
     #[inline(never)] // the path of short frames keeps its registers
     pub(super) fn take_block(&mut self, from: Rank, seen: &Seen, room: Span) -> bool {
+        self.take_short(from, seen, room) || self.take_any_block(from, seen, room)
+    }
+
+    /// As [`Shm::take_block`] what most frames are: short ones in blocks of their senders, all of them there and nothing to tell.
+    #[inline(always)]
+    fn take_short(&mut self, from: Rank, seen: &Seen, room: Span) -> bool {
+        let link = &mut self.links[from];
+        let Place { block, whose, len, plan } = link.place(seen);
+        let is_plain = whose == Whose::SENDERS && !plan.measured && link.retained.is_empty();
+        if len > HOT.min(room.len) || !is_plain || link.written(seen) != len {
+            return false;
+        }
+        let Some(block) = Block::named(block) else { return false };
+        let at = self.segment.at(self.layout.granule(from, block.first()));
+        // SAFETY: a frame that has not been popped, no longer than the least block; a buffer of the application.
+        unsafe { bytes::copy(room.addr, at, len) };
+        link.lending.read();
+        link.pop(seen, true);
+        self.begun[from] = None;
+        self.taken = len;
+        true
+    }
+
+    fn take_any_block(&mut self, from: Rank, seen: &Seen, room: Span) -> bool {
         let Some(mut frame) = self.in_block(from, seen) else { return false };
         let len = frame.data.len;
         if len > room.len {
