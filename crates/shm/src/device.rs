@@ -220,27 +220,6 @@ impl Shm {
         self.links[to].rouse();
         true
     }
-
-    #[cold]
-    #[inline(never)]
-    fn read_openings(&mut self) {
-        match self.openings.read(self.read, &mut self.sources) {
-            Some(read) => self.read = read,
-            None => {
-                let why = "the list of ranks that send here is damaged".to_string();
-                self.fault = Some(Fault::Device(why));
-            }
-        }
-    }
-
-    /// Whether a rank has begun to send here. Before that its ring is not backed: even to look at
-    /// it takes memory, and where there is none left that is fatal.
-    #[inline(never)]
-    fn hear(&mut self, from: Rank) -> bool {
-        let heard = self.openings.has(from);
-        self.links[from].heard = heard;
-        heard
-    }
 }
 
 /// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results.md), since

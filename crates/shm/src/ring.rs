@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The producer writes the words, then word 0 with release; the consumer reads word 0 with
-//! acquire. The payload of the turn cell goes on in the lines behind it. A frame in a block may be pushed before its payload is complete: word 4 then grows, each
-//! time with release, and the consumer copies out behind the producer. All accesses are atomic, so
-//! loom checks exactly this code.
+//! acquire. The payload of the turn cell goes on in the lines behind it. A frame in a block may be pushed before
+//! its payload is complete: word 4 then grows, each time with release, and the consumer copies out behind the
+//! producer. Accesses to cells are atomic but for payloads in those lines, so loom checks exactly this code.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 

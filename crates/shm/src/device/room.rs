@@ -40,6 +40,27 @@ impl Shm {
         true
     }
 
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_openings(&mut self) {
+        match self.openings.read(self.read, &mut self.sources) {
+            Some(read) => self.read = read,
+            None => {
+                let why = "the list of ranks that send here is damaged".to_string();
+                self.fault = Some(Fault::Device(why));
+            }
+        }
+    }
+
+    /// Whether a rank has begun to send here. Before that its ring is not backed: even to look at
+    /// it takes memory, and where there is none left that is fatal.
+    #[inline(never)]
+    pub(super) fn hear(&mut self, from: Rank) -> bool {
+        let heard = self.openings.has(from);
+        self.links[from].heard = heard;
+        heard
+    }
+
     /// Looks for credits that `to` has returned; false if what stands there cannot be one.
     fn refresh(&mut self, to: Rank) -> bool {
         let is_sound = self.links[to].tx.refresh();
