@@ -78,6 +78,7 @@ pub struct Shm {
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
+    /// See [`Device::growth`].
     growth: u32,
     shares: ShmShares,
     berth: &'static Berth,

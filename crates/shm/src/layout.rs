@@ -180,7 +180,7 @@ mod tests {
                     && (n <= 16) == (l.small() > l.ring(0, 0))
             );
             let pairs = |n: usize| (0..n).flat_map(move |a| (a + 1..n).map(move |b| (a, b)));
-            for (at, (a, b)) in pairs(n.min(64)).enumerate().filter(|_| n <= 64) {
+            for (at, (a, b)) in pairs(if n <= 64 { n } else { 0 }).enumerate() {
                 assert_eq!([l.turn(a, b), l.turn(b, a)], [l.turn(0, 1) + at * TURN_CELL; 2]);
             }
             for rank in 1..n.min(100) {

@@ -21,8 +21,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub const CELLS: usize = 64;
 /// Payload of a cell in bytes.
 pub const INLINE: usize = 40;
-/// Lines of the turn cell, and its payload in bytes.
+/// Lines of the turn cell.
 pub const TURN_LINES: usize = 17;
+/// Payload of the turn cell in bytes.
 pub const TURN_BYTES: usize = INLINE + (TURN_LINES - 1) * size_of::<Cell>();
 /// How many cells are consumed before the credit is returned.
 const CREDIT_BATCH: u32 = 16;
@@ -157,6 +158,12 @@ impl<'a> Turn<'a> {
         let (out, back) = if is_lower { (FROM_LOWER, FROM_UPPER) } else { (FROM_UPPER, FROM_LOWER) };
         Turn { cell, mine: is_lower, out, back }
     }
+
+    /// Whether this side may put the frame of this position there.
+    #[inline(always)]
+    fn takes(&self, position: u32) -> bool {
+        self.mine && !is_ring_lap(position)
+    }
 }
 
 impl<'a> Producer<'a> {
@@ -212,7 +219,7 @@ impl<'a> Producer<'a> {
         let position = self.tail;
         self.tail = position.wrapping_add(1);
         match turn {
-            Some(turn) if turn.mine && !is_ring_lap(position) => {
+            Some(turn) if turn.takes(position) => {
                 turn.mine = false;
                 turn.cell[0].fill(position, head, len, flags | turn.out, used, payload);
             }
@@ -231,7 +238,7 @@ impl<'a> Producer<'a> {
         write: impl FnOnce(usize),
     ) -> bool {
         let position = self.tail;
-        let Some(turn) = turn.filter(|turn| turn.mine && !is_ring_lap(position)) else { return false };
+        let Some(turn) = turn.filter(|turn| turn.takes(position)) else { return false };
         self.tail = position.wrapping_add(1);
         turn.mine = false;
         write(&raw const turn.cell[0].words[3] as usize);

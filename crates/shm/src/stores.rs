@@ -101,6 +101,11 @@ pub struct Plan {
     pub measured: bool,
 }
 
+impl Plan {
+    /// How payloads shorter than [`LEAST`] are copied.
+    pub const SHORT: Plan = Plan { way: StoreWay::Ordinary, measured: false };
+}
+
 /// Where a payload lies, as a frame says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -341,8 +346,10 @@ impl Stores {
     /// How to copy `len` bytes to several peers at once, whose readers are not asked what it takes.
     #[inline]
     pub fn unmeasured(&self, len: usize) -> Plan {
+        if len < LEAST {
+            return Plan::SHORT;
+        }
         let way = match &self.classes[class_of(len)] {
-            _ if len < LEAST => StoreWay::Ordinary,
             Some(class) => class.arms.in_force(),
             None => self.latest,
         };

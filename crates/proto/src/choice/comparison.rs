@@ -83,15 +83,15 @@ pub(crate) struct Comparison<const WAYS: usize> {
 }
 
 impl<const WAYS: usize> Comparison<WAYS> {
-    /// Before the first use, which goes by the `preferred` one of the first `count` ways. So many groups are to `settle`.
-    pub fn new(preferred: usize, count: usize, settle: u16, now_ns: u64) -> Comparison<WAYS> {
+    /// Before the first use, which goes by the `preferred` one of the first `ways` ways. So many groups are to `settle`.
+    pub fn new(preferred: usize, ways: usize, settle: u16, now_ns: u64) -> Comparison<WAYS> {
         Comparison {
             uses: 0,
             began_ns: now_ns,
             warm: None,
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
-            ways: count as u8,
+            ways: ways as u8,
             group: GROUP,
             settle,
             settles: settle,

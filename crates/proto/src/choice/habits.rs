@@ -195,10 +195,10 @@ impl Habits {
             self.courses.clear();
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
-        let comparison = Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns());
-        let mut comparison = comparison.in_groups(group);
-        let first = At { is_round: false, is_cold: false, may_try: false, joins: None };
-        let (manner, _) = Manner::ALL[comparison.next(first, || 0)];
+        let mut comparison =
+            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns()).in_groups(group);
+        let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
+        let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
         self.courses.insert(habit, Course { comparison, heard, growth, theirs: None, joins: None });
         manner

@@ -50,10 +50,9 @@ impl Shm {
         }
         let Some(block) = self.pool.take_hot() else { return false };
         link.hang(block);
-        let plan = Plan { way: StoreWay::Ordinary, measured: false };
         let into = self.segment.at(self.layout.granule(self.me, block.first()));
-        write(plan, into, data, 0, data.len);
-        let place = Place { block: block.name(), whose: Whose::SENDERS, len: data.len, plan };
+        write(Plan::SHORT, into, data, 0, data.len);
+        let place = Place { block: block.name(), whose: Whose::SENDERS, len: data.len, plan: Plan::SHORT };
         link.tx.push_block(head, place.pack(), data.len);
         if self.pool.in_flight() >= GRANULES_AHEAD {
             self.reclaim(to);
