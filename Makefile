@@ -100,7 +100,7 @@ test: packages-test
 # Beside the build, at whose end one library after the other is compiled, on one core each. What is wrong with them is said when they are to
 # be run.
 test-programs:
-	@nice $(CARGO) test --workspace --no-run --quiet >/dev/null 2>&1 || true
+	@nice scripts/linted.sh test --workspace --no-run --quiet >/dev/null 2>&1 || true
 
 nightly: packages-nightly build
 	$(PYTHON) tests/all.py --nightly $(NIGHTLY)

@@ -89,7 +89,7 @@ def install(prefix):
     if mark.exists() and mark.read_text() == state:
         return venv, tree
     say(f"building mpi4py {VERSION} with {mpicc} (a minute or two)")
-    environment = dict(os.environ, MPICC=str(mpicc), CFLAGS="-O1 -g0")
+    environment = dict(os.environ, MPICC=str(mpicc), CFLAGS=os.environ.get("CFLAGS", "-O1 -g0"))
     if name_of(prefix) != "openmpi":
         environment["MPI4PY_BUILD_MPIABI"] = "1"
     run([venv / "bin" / "pip", "install", "-q", "--no-cache-dir", "--force-reinstall", "--no-binary", "mpi4py", archive],

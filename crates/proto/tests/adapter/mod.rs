@@ -235,7 +235,9 @@ impl Net {
     fn data_of(&mut self, from: Rank, rail: usize, posted: &Posted) -> Vec<u8> {
         match &posted.inline {
             Some(data) => data.clone(),
-            None => posted.parts.iter().flat_map(|part| self.fetch(from, rail, *part)).collect(),
+            None => {
+                posted.parts.iter().map(|part| self.fetch(from, rail, *part)).collect::<Vec<_>>().concat()
+            }
         }
     }
 
