@@ -3,7 +3,7 @@
 //! `memcpy` of the C library and the kernel's copies from and to programs are one instruction, `rep movsb`, where the
 //! processor says that it is quick. On some processors it is not where the destination lies *close behind* its source, by their
 //! places within a page: from 1 to 31 bytes behind. Then AMD's Zen 3 copies 3 bytes in a nanosecond instead of 40 to 90
-//! (docs/results.md, «Copies close behind»). It is no rare case: large memory of `malloc` begins 16 bytes behind a page, and
+//! (docs/results/copies.md). It is no rare case: large memory of `malloc` begins 16 bytes behind a page, and
 //! what is copied there from the beginning of a page, a block, a file or a message, lies 16 bytes behind; so does a page that is
 //! written to a socket behind a header of 16 or 20 bytes.
 //!

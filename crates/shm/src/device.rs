@@ -223,7 +223,7 @@ impl Shm {
     }
 }
 
-/// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results.md), since
+/// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results/stores.md), since
 /// what is written, what is read and the application's data share the second-level cache.
 const CYCLE_MAX: usize = 2 << 20;
 

@@ -4,7 +4,7 @@
 //! the first-level cache. Longer ones get blocks in turn. A block that was used a moment ago lies in the
 //! caches of the core that read it, and to write it costs the transfer of each of its lines; one that
 //! comes round after 1 or 2 MiB has left them for the third level, which is nearer. Between near cores
-//! that is a third of the time at 64 KiB (docs/results.md).
+//! that is a third of the time at 64 KiB (docs/results/stores.md).
 //!
 //! Payloads that are written past the caches have blocks of their own, the lowest free one: what such stores leave behind,
 //! lines in no cache of the writer's, would make the next ordinary copy there look dear, and the other way round. They gain

@@ -419,7 +419,7 @@ mod tests {
     }
 
     /// In ps for each byte, ordinary, streaming, prefetched: near cores, far ones whose caches are quick, and far ones
-    /// that share none (docs/results.md).
+    /// that share none (docs/results/stores.md).
     const NEAR: [u64; 3] = [40, 90, 38];
     const FAR: [u64; 3] = [300, 280, 160];
     const APART: [u64; 3] = [300, 90, 160];

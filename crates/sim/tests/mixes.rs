@@ -1,7 +1,7 @@
 //! Properties of the choice for any cluster and mix of messages: the bytes are the same as by each fixed protocol, by
 //! which all messages go or those too long for eager; it is never worse than the worst; and it is at most 5 % behind
 //! the best of those for long messages, but for the mixes named here. Of the first 200 it keeps what
-//! `docs/results.md` says. `TERN_SIM_SEEDS=1000` for a night, `=6..7` for one; a failure prints the seed.
+//! `docs/results/papers.md` says. `TERN_SIM_SEEDS=1000` for a night, `=6..7` for one; a failure prints the seed.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -201,7 +201,7 @@ const EXCEPTIONS: [(u64, f64, &str); 10] = [
     (32, 6.0, STEP),
     (38, 31.0, STEP),
 ];
-/// What `docs/results.md` says of the first 200 mixes: share of them, and how far behind they are at most.
+/// What `docs/results/papers.md` says of the first 200 mixes: share of them, and how far behind they are at most.
 const OF_200: [(f64, f64); 5] = [(0.5, 0.1), (0.75, 2.5), (0.9, 11.0), (0.97, 31.0), (1.0, 59.0)];
 const MEAN_OF_200: f64 = 2.5;
 

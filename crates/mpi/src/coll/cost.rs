@@ -248,7 +248,7 @@ pub fn applies(kind: Collective, algorithm: Algorithm, problem: &Problem) -> boo
 
 /// Whether an algorithm that applies is taken without being asked for. Two shots are on one host, where shares are combined in place, by two
 /// ranks and by more than there are cores: of more that have a core each nobody has measured it, and between hosts they took 1.2 to 1.5 times what
-/// exchanges take (docs/results.md, «Collectives between hosts»).
+/// exchanges take (docs/results/hosts.md, «Collectives between hosts»).
 fn is_offered(algorithm: Algorithm, problem: &Problem, tariff: &Tariff) -> bool {
     let is_one_host = matches!(problem.spread, Spread::OneHost);
     algorithm != TwoShot || is_one_host && (problem.size == 2 || problem.size > tariff.host.cores as usize)
