@@ -7,16 +7,19 @@
 
 use crate::nap;
 use crate::segment;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// See the [module](self). It lies at the beginning of a line of the segment.
 #[repr(C)]
 pub struct Berth {
     word: AtomicU32,
+    /// Threads that are in `poll`, or about to be: without any nobody rings.
+    polling: AtomicU32,
     /// Name of the socket, 0 if there is none.
     name: [AtomicU64; 2],
 }
@@ -54,7 +57,10 @@ impl Berth {
     #[cold]
     pub fn wake(&self, whom: u32) {
         if nap::wake(&self.word, whom) && self.name[0].load(Ordering::Acquire) != 0 {
-            self.ring();
+            fence(Ordering::SeqCst);
+            if self.polling.load(Ordering::Relaxed) > 0 {
+                self.ring();
+            }
         }
     }
 
@@ -63,8 +69,30 @@ impl Berth {
     pub fn sleep(&self, seen: u32, who: u32, longest: Duration, beside: Option<Descriptors>) {
         match beside {
             None => nap::sleep(&self.word, seen, who, longest),
-            Some(fds) if seen & who != 0 && self.load() == seen => wait_on(fds, longest),
+            Some(fds) if seen & who != 0 => self.poll(seen, fds, longest),
             Some(_) => {}
+        }
+    }
+
+    /// As [`Berth::sleep`] on descriptors. One ring wakes all that sleep, so the last of them to leave takes it off the socket: if the first
+    /// did, those that the kernel has not run yet would find nothing there and sleep on.
+    fn poll(&self, seen: u32, fds: Descriptors, longest: Duration) {
+        let turn = || TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            // Not while a ring is taken off: it might be one that this thread is to hear.
+            let _turn = turn();
+            self.polling.fetch_add(1, Ordering::Relaxed);
+        }
+        // Who changes the word from here on sees that somebody polls.
+        fence(Ordering::SeqCst);
+        let is_rung = self.load() == seen && wait_on(fds, longest);
+        let turn = turn();
+        let is_last = self.polling.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_rung && is_last {
+            take_off(fds.ring);
+        } else if is_rung {
+            drop(turn);
+            std::thread::yield_now();
         }
     }
 
@@ -109,7 +137,11 @@ fn address(name: [u64; 2]) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("tern-{:016x}{:016x}", name[0], name[1]))
 }
 
-fn wait_on(fds: Descriptors, longest: Duration) {
+/// Held by a thread of this process that begins or ends to poll.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Waits until a descriptor has something, at most for the given time; whether it is the ring.
+fn wait_on(fds: Descriptors, longest: Duration) -> bool {
     let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries = [entry(fds.ring), entry(fds.other)];
     let until = libc::timespec {
@@ -118,11 +150,14 @@ fn wait_on(fds: Descriptors, longest: Duration) {
     };
     // SAFETY: both are open as long as the device of who sleeps; the rest are local variables.
     unsafe { libc::ppoll(entries.as_mut_ptr(), 2, &until, std::ptr::null()) };
-    if entries[0].revents & libc::POLLIN != 0 {
-        let mut byte = 0u8;
-        // SAFETY: a datagram of one byte into a local variable; the socket does not block.
-        while unsafe { libc::recv(fds.ring, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) } >= 0 {}
-    }
+    entries[0].revents & libc::POLLIN != 0
+}
+
+/// Takes what was rung off the socket.
+fn take_off(ring: RawFd) {
+    let mut byte = 0u8;
+    // SAFETY: a datagram of one byte into a local variable; the socket does not block.
+    while unsafe { libc::recv(ring, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) } >= 0 {}
 }
 
 #[cfg(test)]
@@ -132,10 +167,34 @@ mod tests {
     use std::time::Instant;
 
     fn berth() -> Arc<Berth> {
-        Arc::new(Berth { word: AtomicU32::new(0), name: [AtomicU64::new(0), AtomicU64::new(0)] })
+        let name = [AtomicU64::new(0), AtomicU64::new(0)];
+        Arc::new(Berth { word: AtomicU32::new(0), polling: AtomicU32::new(0), name })
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    /// Whoever takes the ring off the socket first, the others do not sleep on.
+    #[test]
+    #[cfg_attr(miri, ignore = "miri has no sockets")]
+    fn all_that_sleep_are_woken() {
+        let berth = berth();
+        let ring = Ring::open(&berth).unwrap();
+        let (mine, _other) = UnixDatagram::pair().unwrap();
+        let fds = ring.beside(mine.as_raw_fd());
+        for _ in 0..100 {
+            berth.announce(nap::WAITER);
+            let seen = berth.load();
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| berth.sleep(seen, nap::WAITER, LONG / 10, Some(fds)));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                berth.wake(nap::WAITER);
+            });
+            assert!(start.elapsed() < LONG / 20);
+        }
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "miri has no sockets")]
