@@ -20,6 +20,15 @@ fail() {
 
 numbers() { seq 1 "$1"; }
 
+# What is asked for in vain whatever the machine: no reason to leave a test out.
+check() {
+    name=$1 mtu=${3:-1500}
+    case $name in *[a-z]) ;; *) fail "$name: must end with a letter, for numbers follow" ;; esac
+    case $2$mtu in *[!0-9]*) fail "COUNT and MTU must be numbers: $2 $mtu" ;; esac
+    [ "$mtu" -ge 1280 ] || fail "MTU $mtu: at least 1280, for IPv6 has no less (an interface that is there takes less: ip link set)"
+    [ -z "$(ls /run/netns 2>/dev/null | sed -n "/^$name[0-9s][0-9]*\$/p;/^${name}s\$/p")" ] || fail "$name: there are hosts of this name"
+}
+
 # One more net: a cable between two, or one from each to a switch.
 cable() {
     name=$1 count=$2 net=$3 mtu=${4:-1500}
@@ -42,7 +51,6 @@ cable() {
 
 make() {
     name=$1 count=$2
-    case $name in *[a-z]) ;; *) fail "$name: must end with a letter, for numbers follow" ;; esac
     for host in $([ "$count" -gt 2 ] && echo s) $(numbers "$count"); do
         ip netns add "$name$host" && ip -n "$name$host" link set lo up || return 1
     done
@@ -79,6 +87,7 @@ reach() {
 
 # Makes them, or says why not.
 try_make() {
+    check "$@"
     why=$(make "$@" 2>&1) && return
     remove "$1"
     echo "network namespaces cannot be made here: $(echo "$why" | head -1)"

@@ -41,7 +41,7 @@ pub fn outer(settings: &Settings) -> Result<IpAddr, String> {
     all.sort_by_key(|place| place.at.is_ipv6());
     let wanted = settings.text("TERN_INTERFACE");
     if !wanted.is_empty() {
-        return named(&all, wanted);
+        return named(&all, wanted).and_then(|at| reached(at, told()));
     }
     if let Some(at) = told() {
         return Ok(at);
@@ -60,9 +60,25 @@ pub fn told() -> Option<IpAddr> {
     *TOLD.get_or_init(|| std::env::var(HOST_ADDRESS).ok()?.parse().ok())
 }
 
+/// An address that was asked for, unless other hosts of the job cannot reach it: there are some where the launcher has `told` one.
+fn reached(at: IpAddr, told: Option<IpAddr>) -> Result<IpAddr, String> {
+    match told {
+        Some(told) if at.is_loopback() && !told.is_loopback() => Err(format!(
+            "TERN_INTERFACE: {at} is of this host alone, {}, and the job has ranks on others",
+            host_name()
+        )),
+        _ => Ok(at),
+    }
+}
+
 /// The address that a name, an address or a subnet means.
 fn named(all: &[Interface], wanted: &str) -> Result<IpAddr, String> {
     let subnet = subnet(wanted);
+    if wanted.contains('/') && subnet.is_none() {
+        return Err(format!(
+            "TERN_INTERFACE: `{wanted}` is no subnet: that is an address, a slash and how many bits count"
+        ));
+    }
     let address: Option<IpAddr> = wanted.parse().ok();
     let fits = |place: &&Interface| match subnet {
         Some((net, bits)) => is_within(place.at, net, bits),
@@ -70,10 +86,9 @@ fn named(all: &[Interface], wanted: &str) -> Result<IpAddr, String> {
     };
     let names =
         || all.iter().map(|place| format!("{} {}", place.name, place.at)).collect::<Vec<_>>().join(", ");
-    all.iter()
-        .find(fits)
-        .map(|place| place.at)
-        .ok_or_else(|| format!("TERN_INTERFACE: no address of `{wanted}` here; there are: {}", names()))
+    all.iter().find(fits).map(|place| place.at).ok_or_else(|| {
+        format!("TERN_INTERFACE: host {} has no address of `{wanted}`; it has {}", host_name(), names())
+    })
 }
 
 /// The net of `net/bits`, and its bits.
@@ -162,10 +177,26 @@ mod tests {
         }
         assert_eq!(named(&places()[3..], "eth0"), Ok("fd00:1::3".parse().unwrap()));
         assert_eq!(named(&places(), "0.0.0.0/0"), Ok(Ipv4Addr::LOCALHOST.into()));
-        for wanted in ["eth1", "10.2.0.0/16", "10.1.0.0/33", "/", "10.1.0.0/", "fd01::/16", "fd00::/129"] {
+        for wanted in ["eth1", "10.2.0.0/16", "fd01::/16"] {
             let error = named(&places(), wanted).unwrap_err();
             assert!(error.contains(wanted) && error.contains("eth0 10.1.2.3"), "{error}");
+            assert!(error.contains(&host_name()), "{error}");
         }
+        for wanted in ["10.1.0.0/33", "/", "10.1.0.0/", "fd00::/129", "eth0/24"] {
+            let error = named(&places(), wanted).unwrap_err();
+            assert!(error.contains(&format!("`{wanted}` is no subnet")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_loopback_is_refused_where_there_are_other_hosts() {
+        let [own, other, far] = ["127.0.0.1", "127.0.0.2", "10.1.2.3"].map(|at| at.parse().unwrap());
+        assert_eq!(
+            [reached(own, None), reached(own, Some(other)), reached(far, Some(far))],
+            [Ok(own), Ok(own), Ok(far)]
+        );
+        let error = reached(own, Some(far)).unwrap_err();
+        assert!(error.contains("127.0.0.1 is of this host alone"), "{error}");
     }
 
     #[test]

@@ -240,7 +240,7 @@ pub fn open_named(len: usize, path: &Path, dir: &Path) -> Result<Segment, String
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).map_err(|e| {
             format!(
-                "cannot open the shared memory of the job, {}: {e}; are all ranks on one host?",
+                "cannot open the shared memory of the job, {}: {e}; with TERN_DEVICES=shm all ranks must be on one host",
                 path.display()
             )
         })?;

@@ -162,6 +162,7 @@ mod tests {
             ("-hosts a:1,b:3 -rr p", "abbb"),
             ("-hosts a:3,b:1 -rr -n 6 p", "abaaab"),
             ("-hosts a,b -n 5 --map-by node p", "ababa"),
+            ("-hosts a:2,b:2 --map-by block p", "aabb"),
             ("-hosts a,b -pernode p", "ab"),
             ("-hosts a,b --map-by ppr:2:node p", "aabb"),
             ("-hosts a:2,b:2 -n 1 p : -n 3 q", "aabb"),

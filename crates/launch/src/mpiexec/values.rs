@@ -162,7 +162,10 @@ impl Values<'_> {
         let text = self.text("a kind of place")?;
         let lower = text.to_ascii_lowercase();
         let mut parts = lower.split(':');
-        let kind = Some(parts.next().unwrap_or_default()).filter(|kind| !kind.is_empty()).unwrap_or("slot");
+        let kind = match parts.next().unwrap_or_default() {
+            "" | "block" => "slot",
+            kind => kind,
+        };
         let placement = if kind == "ppr" {
             match (parts.next().and_then(|number| number.parse().ok()), parts.next()) {
                 (Some(ranks), Some("node" | "host")) => Some((Map::InOrder, Some(ranks))),
