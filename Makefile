@@ -17,7 +17,7 @@ MPIEXEC := $(BUILD)/bin/mpiexec
 # Commands that are used, with Debian's packages that have them: those before `--` are needed.
 PACKAGES_BUILD := cc:gcc ld:binutils
 PACKAGES_RUN := $(PACKAGES_BUILD) -- python3:python3 gfortran:gfortran ip:iproute2
-PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- autoconf:autoconf c++:g++ cmake:cmake gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils fi_pingpong:libfabric-bin infiniband/verbs.h:libibverbs-dev ip:iproute2 libpmix.so:libpmix-dev munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client ucx_perftest:ucx-utils valgrind:valgrind
+PACKAGES_TEST := $(PACKAGES_BUILD) python3:python3 -- autoconf:autoconf c++:g++ cmake:cmake gfortran:gfortran ib_send_lat:perftest ibv_rc_pingpong:ibverbs-utils rping:rdmacm-utils fi_pingpong:libfabric-bin infiniband/verbs.h:libibverbs-dev rdma/rdma_cma.h:librdmacm-dev ip:iproute2 libpmix.so:libpmix-dev munged:munge pkg-config:pkg-config slurmctld:slurmctld slurmd:slurmd srun:slurm-client ucx_perftest:ucx-utils valgrind:valgrind
 PACKAGES_NIGHTLY := $(PACKAGES_TEST) flang-new-19:flang-19 mmdebstrap:mmdebstrap buildah:buildah crun:crun
 
 .PHONY: all packages-run packages-test packages-nightly build run run-heat run-heat-fortran run-hosts run-mpi4py test test-programs nightly test-quick test-rdma install wheel deb programs bench fuzz miri swarm snapshots clean help
