@@ -105,18 +105,17 @@ pub fn explanation(tariff: &Tariff, has_others: bool, head: &str) -> String {
     )
 }
 
-/// Does this rank's part behind the last barrier of the job, in its communicator. What fails is not measured.
-pub fn measure(cx: &Cx, last: Handle) {
+/// Does this rank's part behind the last barrier of the job, in its communicator, where not all may `have_met`. What fails is not measured.
+pub fn measure(cx: &Cx, last: Handle, have_met: bool) {
     let part = PART.lock().unwrap_or_else(|e| e.into_inner()).take();
-    let is_cut = cx.world().is_cut(last);
     match part {
         None => {}
-        Some(Part::Answer) if is_cut => {}
+        Some(Part::Answer) if !have_met => {}
         Some(Part::Answer) => {
             let _ = Line::to(cx, last, 0).and_then(Line::answer);
         }
         Some(Part::Measure(file, between)) => {
-            let link = |rank| Line::to(cx, last, rank).and_then(|line| line.ask(is_cut)).ok().flatten();
+            let link = |rank| Line::to(cx, last, rank).and_then(|line| line.ask(have_met)).ok().flatten();
             let seen: Vec<_> =
                 between.into_iter().filter_map(|(rank, words)| Some((words, link(rank)?))).collect();
             if !seen.is_empty() {
@@ -152,8 +151,8 @@ impl Line<'_> {
     }
 
     /// The side of rank 0, which measures nothing where ranks were lost.
-    fn ask(mut self, is_cut: bool) -> Result<Option<Link>> {
-        let found = if is_cut { Ok(None) } else { self.times() };
+    fn ask(mut self, have_met: bool) -> Result<Option<Link>> {
+        let found = if have_met { self.times() } else { Ok(None) };
         // Whatever has failed, the other side waits for this.
         let ended = self.send(0, LENGTHS[0]);
         self.end(found.and_then(|link| ended.map(|()| link)))

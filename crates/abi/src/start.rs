@@ -202,9 +202,9 @@ pub fn finalize(cx: &Cx) -> Result {
 /// MPI_Finalize.
 fn part(cx: &Cx) -> Result {
     let last = cx.world().add_last()?;
-    meet(cx, last)?;
+    let have_met = meet(cx, last)?;
     explain::end(cx)?;
-    links::measure(cx, last);
+    links::measure(cx, last, have_met);
     crate::file::stop_beside();
     engine::stop();
     global::finish();
@@ -212,14 +212,18 @@ fn part(cx: &Cx) -> Result {
 }
 
 /// Waits for all ranks, at the end. Where one is lost, to this rank or to another, that cannot be, and the program knows:
-/// it ends by itself, when those that may wait for it have been told.
-fn meet(cx: &Cx, comm: Handle) -> Result {
+/// it ends by itself, when those that may wait for it have been told. Who is gone once all have been here has left in order: nobody is
+/// told of that, for who would be told may have left, too. Whether all have been here.
+fn meet(cx: &Cx, comm: Handle) -> Result<bool> {
     let is_cut = || cx.world().is_cut(comm);
-    let met = if is_cut() { Ok(()) } else { run::barrier(cx, comm) };
-    if is_cut() {
-        return crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())));
+    if !is_cut() {
+        let met = run::barrier(cx, comm);
+        if met.is_ok() || !is_cut() {
+            return met.map(|()| true);
+        }
     }
-    met
+    crate::wait::until(cx, |world| Ok(world.is_drained().then_some(())))?;
+    Ok(false)
 }
 
 /// Once all ranks are here every message of a collective has been received, or somebody else was

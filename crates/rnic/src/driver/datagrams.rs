@@ -392,22 +392,27 @@ impl Rnic {
         }
     }
 
-    /// Stays until the peers have all that was sent to them, and know it.
+    /// Stays until the peers have all that was sent to them, and know it; of those, too, who are heard of only now.
     pub(super) fn leave(&mut self) {
-        let Door::Datagrams(datagrams) = &self.door else { return };
-        let (peers, start) = (datagrams.peers.clone(), Instant::now());
-        for peer in &peers {
-            let now_ns = self.clock_ns();
-            if let Contact::Paired(contact) = &mut self.contacts[*peer] {
-                contact.pair.leave(now_ns);
-                self.send_datagrams(*peer);
+        let (start, mut asked) = (Instant::now(), 0);
+        while start.elapsed() < LINGER {
+            let Door::Datagrams(datagrams) = &self.door else { return };
+            let peers = datagrams.peers.clone();
+            for peer in &peers[asked..] {
+                let now_ns = self.clock_ns();
+                if let Contact::Paired(contact) = &mut self.contacts[*peer] {
+                    contact.pair.leave(now_ns);
+                    self.send_datagrams(*peer);
+                }
             }
-        }
-        let has_left = |contact: &Contact| match contact {
-            Contact::Paired(contact) => contact.pair.has_left(),
-            _ => true,
-        };
-        while start.elapsed() < LINGER && !peers.iter().all(|peer| has_left(&self.contacts[*peer])) {
+            asked = peers.len();
+            let has_left = |peer: &Rank| match &self.contacts[*peer] {
+                Contact::Paired(contact) => contact.pair.has_left(),
+                _ => true,
+            };
+            if peers.iter().all(has_left) {
+                return;
+            }
             self.look_at_datagrams();
             std::thread::sleep(Duration::from_micros(50));
         }
