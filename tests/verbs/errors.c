@@ -184,6 +184,9 @@ static void local(void) {
     part(a, b);
 
     CHECK(!ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+    /* What came to nothing keeps no domain. */
+    struct ibv_pd *unused = ibv_alloc_pd(context);
+    CHECK(unused && !ibv_reg_mr(unused, memory, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE) && ibv_dealloc_pd(unused) == 0);
     CHECK(!ibv_create_cq(context, 0, NULL, NULL, 0) && errno == EINVAL);
     struct ibv_ah_attr route = {.port_num = 1};
     CHECK(!ibv_create_ah(pd, &route) && errno == EINVAL);
@@ -192,6 +195,90 @@ static void local(void) {
     struct ibv_port_attr port;
     CHECK(ibv_query_port(context, 2, &port) != 0);
     CHECK(ibv_dealloc_pd(pd) == EBUSY);
+}
+
+/* A list that is none is refused before anything of it is read. */
+static void lists(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
+    for (int i = 0; i < 3; i++) {
+        int count = (int[]){-1, 33, 100000000}[i];
+        struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = count, .opcode = IBV_WR_SEND}, *bad = NULL;
+        CHECK(ibv_post_send(a, &wr, &bad) == EINVAL && bad == &wr);
+        struct ibv_recv_wr taken = {.sg_list = &sge, .num_sge = count}, *bad_one = NULL;
+        CHECK(ibv_post_recv(a, &taken, &bad_one) == EINVAL && bad_one == &taken);
+    }
+    part(a, b);
+}
+
+/* A receive buffer that may not be written is no one's: what is posted is not looked at, what would fill it is. */
+static void unwritable(void *at, uint32_t length, uint32_t lkey, struct ibv_srq *srq) {
+    struct ibv_qp *a = create(NULL), *b = create(srq);
+    join(a, b);
+    struct ibv_sge good = {(uintptr_t)memory, 64, mr->lkey}, pieces[2] = {good, {(uintptr_t)at, length, lkey}};
+    struct ibv_recv_wr wr = {.wr_id = 80, .sg_list = &good, .num_sge = 1}, *bad;
+    for (int i = 0; i < 3; i++) {
+        CHECK((srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(b, &wr, &bad)) == 0);
+        wr = (struct ibv_recv_wr){.wr_id = 81 + i, .sg_list = i ? &good : pieces, .num_sge = i ? 1 : 2};
+    }
+    memset(memory, 1, 64);
+    memset(memory + 1000, 2, 64);
+    CHECK(post(a, 83, IBV_WR_SEND, memory + 1000, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(of(80).status == IBV_WC_SUCCESS && memory[7] == 2);
+    CHECK(post(a, 84, IBV_WR_SEND, memory + 1000, 24, mr->lkey, NULL, 0) == 0);
+    CHECK(post(a, 85, IBV_WR_RDMA_READ, memory + 2048, 8, mr->lkey, memory, mr->rkey) == 0);
+    struct ibv_wc wc;
+    int is_told = 0, is_flushed = srq != NULL, is_refused = 0;
+    while (!is_told || !is_flushed || !is_refused) {
+        wc = next();
+        is_told |= wc.wr_id == 81 && wc.status == IBV_WC_LOC_PROT_ERR && wc.qp_num == b->qp_num;
+        is_flushed |= wc.wr_id == 82 && wc.status == IBV_WC_WR_FLUSH_ERR && is_told;
+        is_refused |= wc.wr_id == 85 && wc.status == IBV_WC_REM_INV_REQ_ERR;
+        CHECK(wc.wr_id >= 83 || wc.status != IBV_WC_SUCCESS);
+    }
+    CHECK(memory[8] == 1);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK(ibv_query_qp(b, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+    part(a, b);
+}
+
+static struct ibv_qp *create_datagrams(void) {
+    struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .sq_sig_all = 1,
+                                    .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    CHECK(qp);
+    struct ibv_qp_attr step = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11};
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+    step.qp_state = IBV_QPS_RTR;
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE) == 0);
+    step.qp_state = IBV_QPS_RTS;
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+    return qp;
+}
+
+static void to(struct ibv_qp *qp, uint64_t id, uint32_t length, struct ibv_ah *ah, struct ibv_qp *peer) {
+    struct ibv_sge sge = {(uintptr_t)memory + 1000, length, mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+    wr.wr.ud.ah = ah, wr.wr.ud.remote_qpn = peer->qp_num, wr.wr.ud.remote_qkey = 0x11;
+    CHECK(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+/* The same of datagrams. */
+static void datagrams(void) {
+    struct ibv_qp *a = create_datagrams(), *b = create_datagrams();
+    struct ibv_ah_attr route = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid}};
+    struct ibv_ah *ah = ibv_create_ah(pd, &route);
+    CHECK(ah);
+    struct ibv_sge good = {(uintptr_t)memory, 100, mr->lkey}, bad = {(uintptr_t)memory, 100, mr->lkey + 1};
+    CHECK(receive(b, 90, &good, 1) == 0 && receive(b, 91, &bad, 1) == 0 && receive(b, 92, &good, 1) == 0);
+    to(a, 93, 8, ah, b);
+    CHECK(of(90).status == IBV_WC_SUCCESS);
+    to(a, 94, 8, ah, b);
+    CHECK(of(91).status == IBV_WC_LOC_PROT_ERR && next().status == IBV_WC_WR_FLUSH_ERR);
+    part(a, b);
+    CHECK(ibv_destroy_ah(ah) == 0);
 }
 
 /* A message that is longer than the buffer, and a number that nobody has. */
@@ -342,6 +429,18 @@ int main(int argc, char **argv) {
     denied(IBV_WR_RDMA_READ, memory - 8, mr->rkey);                        /* before the beginning */
     denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
     local();
+    lists();
+    unwritable(memory + 2000, 64, mr->lkey + 1, NULL);
+    unwritable(memory + 2000, 64, readable->lkey, NULL); /* no right to write */
+    unwritable(memory + 2000, 64, elsewhere->lkey, NULL);
+    unwritable(memory + LENGTH - 8, 64, mr->lkey, NULL); /* over the end */
+    unwritable(NULL, 64, 12345, NULL);
+    struct ibv_srq_init_attr queue = {.attr = {.max_wr = 4, .max_sge = 2}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &queue);
+    CHECK(srq);
+    unwritable(NULL, 64, mr->lkey, srq);
+    CHECK(ibv_destroy_srq(srq) == 0);
+    datagrams();
     lost();
     gone();
     shared();

@@ -178,6 +178,9 @@ impl Adapter {
                 }
                 if let Some((ended, is_solicited)) = message {
                     self.queues.complete(queue, ended, is_solicited);
+                    if ended.status != WC_SUCCESS {
+                        self.fail(handle, WC_WR_FLUSH_ERR);
+                    }
                 }
                 moved
             }

@@ -271,16 +271,23 @@ impl Adapter {
         Ok(())
     }
 
-    /// Posts a receive buffer; an error number if it is refused.
-    pub fn post_receive(&mut self, queue: u32, buffer: Buffer) -> Result<(), i32> {
+    /// Posts a receive buffer of these pieces; an error number if it is refused. What the program may not have filled is refused
+    /// to the message that would take it, not here: as adapters do it.
+    pub fn post_receive(&mut self, queue: u32, id: u64, pieces: &[Local]) -> Result<(), i32> {
         let Some(receives) = self.receives.get(queue) else { return Err(libc::EINVAL) };
         if receives.free.len() >= receives.room as usize {
             return Err(libc::ENOMEM);
         }
-        if buffer.pieces.len() > receives.pieces.max(1) as usize {
+        if pieces.len() > receives.pieces.max(1) as usize {
             return Err(libc::EINVAL);
         }
-        receives.free.push_back(buffer);
+        let is_denied = |Local { span, key }: &Local| {
+            let (addr, len) = (span.addr as u64, span.len as u64);
+            len > 0 && self.regions.check(*key, addr, len, Rights::LOCAL_WRITE, receives.domain).is_err()
+        };
+        let is_denied = pieces.iter().any(is_denied);
+        let pieces = pieces.iter().map(|piece| piece.span).collect();
+        receives.free.push_back(Buffer { id, pieces, is_denied });
         Ok(())
     }
 }

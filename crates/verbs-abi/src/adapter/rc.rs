@@ -263,7 +263,14 @@ impl Landing for Coming<'_> {
 
 impl Sink for Coming<'_> {
     fn receive(&mut self, _msn: u32) -> Receive {
-        let Some(buffer) = self.receives.free.pop_front() else { return Receive::Later };
+        let buffer = match self.receives.take() {
+            None => return Receive::Later,
+            Some(Err(denied)) => {
+                self.arrivals.came.push((Ended::denied(denied.id, self.number), true));
+                return Receive::None;
+            }
+            Some(Ok(buffer)) => buffer,
+        };
         let (id, len) = (self.arrivals.next, buffer.room());
         self.arrivals.next += 1;
         self.arrivals.filling.push((id, buffer));

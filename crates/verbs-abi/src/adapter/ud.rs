@@ -70,11 +70,20 @@ struct Coming<'a> {
     receives: &'a mut Receives,
     filling: &'a mut Vec<Filling>,
     next: &'a mut u64,
+    /// A buffer that may not be filled, by its program's name of it.
+    denied: &'a mut Option<u64>,
 }
 
 impl Sink for Coming<'_> {
     fn receive(&mut self, _msn: u32) -> Receive {
-        let Some(buffer) = self.receives.free.pop_front() else { return Receive::None };
+        let buffer = match self.receives.take() {
+            None => return Receive::None,
+            Some(Err(denied)) => {
+                *self.denied = Some(denied.id);
+                return Receive::None;
+            }
+            Some(Ok(buffer)) => buffer,
+        };
         let id = *self.next;
         *self.next += 1;
         let len = (buffer.room() + PREFIX).saturating_sub(GRH);
@@ -160,7 +169,7 @@ impl Ud {
         clock: impl Fn() -> u64,
         room: &mut [u8],
     ) -> (Option<(Ended, bool)>, bool) {
-        let (mut message, mut moved) = (None, false);
+        let (mut message, mut moved, mut denied) = (None, false, None);
         if self.is_held(receives, &clock) {
             return (None, false);
         }
@@ -179,7 +188,8 @@ impl Ud {
             if head.kind != datagram::DatagramType::Unreliable {
                 continue;
             }
-            let mut sink = Coming { receives, filling: &mut self.filling, next: &mut self.next };
+            let (filling, next) = (&mut self.filling, &mut self.next);
+            let mut sink = Coming { receives, filling, next, denied: &mut denied };
             let back = Handle::new(0, self.datagram_max);
             answer.clear();
             let received = self.pair.receive(clock(), &head, content, regions, &mut sink, &back, &mut answer);
@@ -188,6 +198,10 @@ impl Ud {
             {
                 buffer.fill(0, &routing_header(from, self.at, received.arrived.len));
                 message = Some((ended(&buffer, &received, prefix, own as u32), received.arrived.solicited));
+                break;
+            }
+            if let Some(id) = denied {
+                message = Some((Ended::denied(id, own as u32), true));
                 break;
             }
         }
@@ -254,7 +268,8 @@ mod tests {
     /// Buffers of a program, one for each message.
     fn posted(memory: &mut [[u8; 128]]) -> Receives {
         let span = |bytes: &mut [u8; 128]| Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
-        let buffers = memory.iter_mut().map(|bytes| Buffer { id: 0, pieces: vec![span(bytes)] });
+        let buffers =
+            memory.iter_mut().map(|bytes| Buffer { pieces: vec![span(bytes)], ..Buffer::default() });
         Receives { free: buffers.collect(), ..Receives::default() }
     }
 

@@ -116,10 +116,15 @@ unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, acc
         Ok(adapter) => adapter,
         Err(error) => return none(code(&error)),
     };
-    let Some(users) = adapter.domains.get(domain) else { return none(libc::EINVAL) };
-    *users += 1;
+    if adapter.domains.get(domain).is_none() {
+        return none(libc::EINVAL);
+    }
     match adapter.regions.register(addr as u64, length as u64, rights, domain) {
         Some(key) => {
+            // The region keeps its domain; what came to nothing does not.
+            if let Some(users) = adapter.domains.get(domain) {
+                *users += 1;
+            }
             Box::into_raw(Box::new(Mr { context, pd, addr, length, handle: key, lkey: key, rkey: key }))
         }
         None => none(libc::ENOMEM),
@@ -318,7 +323,7 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, attr: *mut SrqInitAttr) -> 
     let owner = Owner { address: srq as usize, ..Owner::new(unsafe { open_of(context).number }) };
     let shared = Some(Box::new(Shared { owner, limit: attr.attr.srq_limit }));
     let (room, pieces) = (attr.attr.max_wr, attr.attr.max_sge);
-    let handle = adapter.receives.insert(Receives { room, pieces, shared, ..Receives::default() });
+    let handle = adapter.receives.insert(Receives { room, pieces, domain, shared, ..Receives::default() });
     // SAFETY: just made.
     unsafe { (*srq).handle = handle };
     if let Some(users) = adapter.domains.get(domain) {

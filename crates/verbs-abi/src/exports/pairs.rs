@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
     };
     let receives = shared.unwrap_or_else(|| {
         let (room, pieces) = (attr.cap.max_recv_wr, attr.cap.max_recv_sge);
-        adapter.receives.insert(Receives { room, pieces, ..Receives::default() })
+        adapter.receives.insert(Receives { room, pieces, domain, ..Receives::default() })
     });
     let pair = Pair {
         number,
