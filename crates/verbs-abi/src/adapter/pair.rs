@@ -16,6 +16,9 @@ use std::net::{IpAddr, TcpStream};
 /// How long a peer that has gone is waited for at most.
 const PATIENCE_MAX_NS: u64 = 4_000_000_000;
 
+/// How long one that has not come is waited for at least: it connects when its program has a turn.
+const MEETING_MIN_NS: u64 = 2_000_000_000;
+
 /// Where a queue pair's peer is.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -108,7 +111,7 @@ impl Pair {
     /// Whether it waits for this peer: `None` if it does not know yet.
     pub fn expects(&self, from: IpAddr, ends: &Ends) -> Option<bool> {
         let Transport::Connection(rc) = &self.transport else { return Some(false) };
-        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+        if !matches!(rc.phase, Phase::Apart { .. }) || self.state == STATE_ERR {
             return Some(false);
         }
         let route = self.route?;
@@ -120,7 +123,7 @@ impl Pair {
     /// The connection to its peer is there; `interleave` as [`Settings`] have it.
     pub fn connect(&mut self, socket: TcpStream, agreed: Agreed, early: &[u8], interleave: bool) {
         let Transport::Connection(rc) = &mut self.transport else { return };
-        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+        if !matches!(rc.phase, Phase::Apart { .. }) || self.state == STATE_ERR {
             return;
         }
         // Two pieces of work at most are made of one request.
@@ -162,22 +165,24 @@ impl Pair {
         if timeout == 0 { PATIENCE_MAX_NS } else { ((4096 << timeout.min(31)) * tries).min(PATIENCE_MAX_NS) }
     }
 
-    /// Something is posted that its peer, who has gone, will not take: until when it is tried, if that is new.
+    /// Something is posted that its peer, who has gone or has not come, does not take: until when it is tried, if that is new.
     pub fn begin_to_give_up(&mut self, now_ns: u64) -> Option<u64> {
-        let until = now_ns + self.patience_ns();
+        let patience_ns = self.patience_ns();
         let Transport::Connection(rc) = &mut self.transport else { return None };
-        match &mut rc.phase {
-            Phase::Parted { until_ns: until_ns @ None } => *until_ns = Some(until),
+        let (until_ns, patience_ns) = match &mut rc.phase {
+            Phase::Parted { until_ns: until_ns @ None } => (until_ns, patience_ns),
+            Phase::Apart { until_ns: until_ns @ None } => (until_ns, patience_ns.max(MEETING_MIN_NS)),
             _ => return None,
-        }
-        Some(until)
+        };
+        *until_ns = Some(now_ns + patience_ns);
+        *until_ns
     }
 
-    /// Until when what is posted is tried, if its peer has gone.
+    /// Until when what is posted is tried, if its peer has gone or has not come.
     pub fn gives_up_ns(&self) -> Option<u64> {
         match &self.transport {
             Transport::Connection(rc) => match rc.phase {
-                Phase::Parted { until_ns } => until_ns,
+                Phase::Parted { until_ns } | Phase::Apart { until_ns } => until_ns,
                 _ => None,
             },
             Transport::Datagrams(_) => None,
@@ -261,9 +266,9 @@ impl Adapter {
                 if rc.requests >= pair.attr.cap.max_send_wr as usize {
                     return Err(libc::ENOMEM);
                 }
-                let has_parted = matches!(rc.phase, Phase::Parted { .. });
+                let has_peer = matches!(rc.phase, Phase::Connected(_));
                 hand_over(rc, &request, len as u32, ended, is_told)?;
-                if has_parted {
+                if !has_peer {
                     self.begin_to_give_up(handle);
                 }
             }

@@ -40,11 +40,13 @@ pub struct Sent {
 }
 
 /// How far a queue pair has come with its peer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum Phase {
-    /// Not begun; what is posted waits.
-    #[default]
-    Apart,
+    /// Not begun; what is posted waits for the peer, which may be on its way, but not for ever.
+    Apart {
+        /// On the adapter's clock; `None` if nothing is posted.
+        until_ns: Option<u64>,
+    },
     /// As if it were one connection.
     Connected(Box<Link>),
     /// The peer has gone, or was never there: nothing that is posted reaches it. As on InfiniBand it is tried again for a time all
@@ -55,6 +57,12 @@ pub enum Phase {
     },
     /// It is gone.
     Gone,
+}
+
+impl Default for Phase {
+    fn default() -> Phase {
+        Phase::Apart { until_ns: None }
+    }
 }
 
 /// What a queue pair has beside its queues.
