@@ -197,6 +197,47 @@ static void local(void) {
     CHECK(ibv_dealloc_pd(pd) == EBUSY);
 }
 
+/* Values that no field of InfiniBand's holds, a state that it is not in, and itself as peer. */
+static void steps(void) {
+    const int ready = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    const int sends = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    CHECK(to_init(a) == 0);
+    const struct ibv_qp_attr good = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = b->qp_num, .min_rnr_timer = 12,
+                                     .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}}};
+    struct ibv_qp_attr attr = good;
+    CHECK((attr.path_mtu = 99, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.path_mtu = 0, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.ah_attr.port_num = 7, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.min_rnr_timer = 32, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.dest_qp_num = a->qp_num, ibv_modify_qp(a, &attr, ready)) == EOPNOTSUPP);
+    attr = good;
+    CHECK(ibv_modify_qp(a, &attr, ready) == 0);
+    const struct ibv_qp_attr fine = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTR, .timeout = 31, .retry_cnt = 7, .rnr_retry = 7};
+    attr = fine;
+    CHECK((attr.timeout = 32, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.retry_cnt = 8, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.rnr_retry = 8, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.cur_qp_state = IBV_QPS_INIT, ibv_modify_qp(a, &attr, sends | IBV_QP_CUR_STATE)) == EINVAL);
+    attr = fine;
+    CHECK(ibv_modify_qp(a, &attr, sends | IBV_QP_CUR_STATE) == 0);
+    part(a, b);
+
+    struct ibv_pd *used = ibv_alloc_pd(context);
+    struct ibv_ah_attr route = {.is_global = 1, .grh = {.dgid = gid}};
+    CHECK(used && !ibv_create_ah(used, &route) && errno == EINVAL); /* port 0 */
+    route.port_num = 1;
+    struct ibv_ah *ah = ibv_create_ah(used, &route);
+    CHECK(ah && ibv_dealloc_pd(used) == EBUSY && ibv_destroy_ah(ah) == 0 && ibv_dealloc_pd(used) == 0);
+}
+
 /* A list that is none is refused before anything of it is read. */
 static void lists(void) {
     struct ibv_qp *a = create(NULL), *b = create(NULL);
@@ -293,10 +334,14 @@ static void lost(void) {
     part(a, b);
 
     a = create(NULL);
-    CHECK(to_init(a) == 0 && to_ready(a, 0xfffe01) == 0); /* a port at which nobody listens */
+    b = create(NULL);
+    /* A port at which nobody listens; and one that is below, so that this side is not the one that connects. */
+    CHECK(to_init(a) == 0 && to_ready(a, 0xfffe01) == 0 && to_init(b) == 0 && to_ready(b, 1) == 0);
+    CHECK(post(b, 44, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0 && post(b, 45, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
     CHECK(post(a, 43, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
     CHECK(of(43).status == IBV_WC_RETRY_EXC_ERR);
-    CHECK(ibv_destroy_qp(a) == 0);
+    CHECK(of(44).status == IBV_WC_RETRY_EXC_ERR && next().status == IBV_WC_WR_FLUSH_ERR); /* 45 */
+    part(a, b);
 }
 
 /* The number of the next completion within these microseconds; -1 if there is none. */
@@ -430,6 +475,7 @@ int main(int argc, char **argv) {
     denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
     local();
     lists();
+    steps();
     unwritable(memory + 2000, 64, mr->lkey + 1, NULL);
     unwritable(memory + 2000, 64, readable->lkey, NULL); /* no right to write */
     unwritable(memory + 2000, 64, elsewhere->lkey, NULL);

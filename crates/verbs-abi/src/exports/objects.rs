@@ -391,11 +391,17 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
 unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
     // SAFETY: the program's structure.
     let attr = unsafe { &*attr };
-    if attr.is_global == 0 || attr.port_num > 1 || attr.grh.sgid_index != 0 {
+    if attr.is_global == 0 || attr.port_num != 1 || attr.grh.sgid_index != 0 {
         return none(libc::EINVAL);
     }
     // SAFETY: a domain of `ibv_alloc_pd`.
-    let context = unsafe { (*pd).context };
+    let (context, domain) = unsafe { ((*pd).context, (*pd).handle) };
+    let mut adapter = match crate::adapter() {
+        Ok(adapter) => adapter,
+        Err(error) => return none(code(&error)),
+    };
+    let Some(users) = adapter.domains.get(domain) else { return none(libc::EINVAL) };
+    *users += 1;
     let to = number::address(&attr.grh.dgid.0);
     Box::into_raw(Box::new(Handle { ah: Ah { context, pd, handle: 0 }, to })).cast()
 }
@@ -434,7 +440,12 @@ unsafe extern "C" fn ibv_create_ah_from_wc(pd: *mut Pd, wc: *mut Wc, header: *mu
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_ah(ah: *mut Ah) -> c_int {
-    // SAFETY: made by `ibv_create_ah`, and given back once.
-    drop(unsafe { Box::from_raw(ah.cast::<Handle>()) });
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    // SAFETY: made by `ibv_create_ah`, in a domain that is there, and given back once.
+    let handle = unsafe { Box::from_raw(ah.cast::<Handle>()) };
+    // SAFETY: the same.
+    if let Some(users) = adapter.domains.get(unsafe { (*handle.ah.pd).handle }) {
+        *users -= 1;
+    }
     0
 }
