@@ -67,6 +67,8 @@ pub struct Completions {
     pub address: usize,
     /// Queue pairs that use it.
     pub users: usize,
+    /// Events of its channel that were fetched and not acknowledged.
+    pub owed: u32,
 }
 
 /// A channel of events: a descriptor that counts, and what it told of.
