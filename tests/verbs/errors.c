@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -197,6 +199,29 @@ static void local(void) {
     CHECK(ibv_dealloc_pd(pd) == EBUSY);
 }
 
+/* Memory is registered where it is, with the rights that the process has itself; and nothing in it changes by that. */
+static void registered(void) {
+    const size_t page = sysconf(_SC_PAGESIZE);
+    const int changed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    CHECK(!ibv_reg_mr(pd, NULL, 4096, changed) && errno == EFAULT);
+    CHECK(!ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_REMOTE_READ) && errno == EFAULT);
+    char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED);
+    memset(at, 0x5a, 3 * page);
+    struct ibv_mr *whole = ibv_reg_mr(pd, at + 1, 3 * page - 2, changed);
+    CHECK(whole && ibv_dereg_mr(whole) == 0 && ibv_dereg_mr(whole) == EINVAL);
+    for (size_t i = 0; i < 3 * page; i++) CHECK(at[i] == 0x5a);
+    CHECK(mprotect(at + 2 * page, page, PROT_READ) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, changed) && errno == EFAULT);
+    CHECK(!ibv_reg_mr(pd, at + 2 * page, page, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+    CHECK((whole = ibv_reg_mr(pd, at, 3 * page, IBV_ACCESS_REMOTE_READ)) && ibv_dereg_mr(whole) == 0);
+    CHECK(mprotect(at + 2 * page, page, PROT_NONE) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, 0) && errno == EFAULT);
+    CHECK(munmap(at + page, page) == 0 && mprotect(at + 2 * page, page, PROT_READ | PROT_WRITE) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, 0) && errno == EFAULT);
+    CHECK(munmap(at, page) == 0 && munmap(at + 2 * page, page) == 0);
+}
+
 /* Values that no field of InfiniBand's holds, a state that it is not in, and itself as peer. */
 static void steps(void) {
     const int ready = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -267,8 +292,12 @@ static void unwritable(void *at, uint32_t length, uint32_t lkey, struct ibv_srq 
     memset(memory + 1000, 2, 64);
     CHECK(post(a, 83, IBV_WR_SEND, memory + 1000, 8, mr->lkey, NULL, 0) == 0);
     CHECK(of(80).status == IBV_WC_SUCCESS && memory[7] == 2);
-    CHECK(post(a, 84, IBV_WR_SEND, memory + 1000, 24, mr->lkey, NULL, 0) == 0);
-    CHECK(post(a, 85, IBV_WR_RDMA_READ, memory + 2048, 8, mr->lkey, memory, mr->rkey) == 0);
+    /* At once, so that the Read is under way when the Send is refused. */
+    struct ibv_sge from = {(uintptr_t)memory + 1000, 24, mr->lkey}, into = {(uintptr_t)memory + 2048, 8, mr->lkey};
+    struct ibv_send_wr read = {.wr_id = 85, .sg_list = &into, .num_sge = 1, .opcode = IBV_WR_RDMA_READ}, *bad_one;
+    struct ibv_send_wr send = {.wr_id = 84, .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND, .next = &read};
+    read.wr.rdma.remote_addr = (uintptr_t)memory, read.wr.rdma.rkey = mr->rkey;
+    CHECK(ibv_post_send(a, &send, &bad_one) == 0);
     struct ibv_wc wc;
     int is_told = 0, is_flushed = srq != NULL, is_refused = 0;
     while (!is_told || !is_flushed || !is_refused) {
@@ -299,8 +328,8 @@ static struct ibv_qp *create_datagrams(void) {
     return qp;
 }
 
-static void to(struct ibv_qp *qp, uint64_t id, uint32_t length, struct ibv_ah *ah, struct ibv_qp *peer) {
-    struct ibv_sge sge = {(uintptr_t)memory + 1000, length, mr->lkey};
+static void from(struct ibv_qp *qp, uint64_t id, void *at, uint32_t length, struct ibv_mr *of, struct ibv_ah *ah, struct ibv_qp *peer) {
+    struct ibv_sge sge = {(uintptr_t)at, length, of->lkey};
     struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
     wr.wr.ud.ah = ah, wr.wr.ud.remote_qpn = peer->qp_num, wr.wr.ud.remote_qkey = 0x11;
     CHECK(ibv_post_send(qp, &wr, &bad) == 0);
@@ -314,12 +343,30 @@ static void datagrams(void) {
     CHECK(ah);
     struct ibv_sge good = {(uintptr_t)memory, 100, mr->lkey}, bad = {(uintptr_t)memory, 100, mr->lkey + 1};
     CHECK(receive(b, 90, &good, 1) == 0 && receive(b, 91, &bad, 1) == 0 && receive(b, 92, &good, 1) == 0);
-    to(a, 93, 8, ah, b);
+    from(a, 93, memory, 8, mr, ah, b);
     CHECK(of(90).status == IBV_WC_SUCCESS);
-    to(a, 94, 8, ah, b);
+    from(a, 94, memory, 8, mr, ah, b);
     CHECK(of(91).status == IBV_WC_LOC_PROT_ERR && next().status == IBV_WC_WR_FLUSH_ERR);
     part(a, b);
-    CHECK(ibv_destroy_ah(ah) == 0);
+    /* As long as one packet, and longer. What finds a buffer that is too short is lost, and the buffer is there for the next one. */
+    a = create_datagrams(), b = create_datagrams();
+    struct ibv_port_attr port;
+    CHECK(ibv_query_port(context, 1, &port) == 0);
+    const uint32_t most = 128 << port.active_mtu;
+    char *large = malloc(2 * most);
+    struct ibv_mr *of_large = ibv_reg_mr(pd, large, 2 * most, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_sge room = {(uintptr_t)large, most + 40, of_large->lkey}, *list[] = {&good, &room};
+    for (int i = 0; i < 2; i++) CHECK(receive(b, 95 + i, list[i], 1) == 0);
+    from(a, 97, large, 61, of_large, ah, b);
+    from(a, 97, large, 60, of_large, ah, b);
+    CHECK(of(95).byte_len == 100);
+    from(a, 97, large, most, of_large, ah, b);
+    CHECK(of(96).byte_len == most + 40);
+    from(a, 98, large, most + 1, of_large, ah, b);
+    CHECK(of(98).status == IBV_WC_LOC_LEN_ERR);
+    part(a, b);
+    CHECK(ibv_destroy_ah(ah) == 0 && ibv_dereg_mr(of_large) == 0);
+    free(large);
 }
 
 /* A message that is longer than the buffer, and a number that nobody has. */
@@ -475,6 +522,7 @@ int main(int argc, char **argv) {
     denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
     local();
     lists();
+    registered();
     steps();
     unwritable(memory + 2000, 64, mr->lkey + 1, NULL);
     unwritable(memory + 2000, 64, readable->lkey, NULL); /* no right to write */
@@ -494,7 +542,8 @@ int main(int argc, char **argv) {
     fine();
 
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(readable) == 0 && ibv_dereg_mr(elsewhere) == 0);
-    CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other_pd) == 0 && ibv_close_device(context) == 0);
+    CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other_pd) == 0);
+    CHECK(ibv_close_device(context) == 0 && ibv_close_device(context) == EINVAL);
     puts("right");
     return 0;
 }

@@ -16,6 +16,8 @@ use std::net::{IpAddr, TcpStream};
 /// How long a peer that has gone is waited for at most.
 const PATIENCE_MAX_NS: u64 = 4_000_000_000;
 
+/// `IBV_WC_LOC_LEN_ERR`.
+const WC_LOC_LEN_ERR: i32 = 1;
 /// How long one that has not come is waited for at least: it connects when its program has a turn.
 const MEETING_MIN_NS: u64 = 2_000_000_000;
 
@@ -255,6 +257,12 @@ impl Adapter {
                     return Err(libc::EINVAL);
                 }
                 let to = request.to.ok_or(libc::EINVAL)?;
+                if len > ud.message_max {
+                    ended.status = WC_LOC_LEN_ERR;
+                    self.queues.complete(queue, ended, true);
+                    self.fail(handle, WC_WR_FLUSH_ERR);
+                    return Ok(());
+                }
                 let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
                 let there = (to, request.there.0 as u32, request.there.1);
                 ud.send(there, &request.parts, immediate, request.flags & SEND_SOLICITED != 0);

@@ -45,6 +45,8 @@ pub struct Ud {
     /// Since when there has been no receive buffer.
     bare_since_ns: Option<u64>,
     datagram_max: usize,
+    /// Longest message: the port's MTU.
+    pub message_max: usize,
 }
 
 /// What datagrams for this queue pair are known by.
@@ -111,7 +113,14 @@ impl Sink for Coming<'_> {
 
 impl Ud {
     /// At this socket, which has this address and whose port the number names.
-    pub fn new(socket: UdpSocket, at: IpAddr, number: u32, domain: u32, datagram_max: usize) -> Ud {
+    pub fn new(
+        socket: UdpSocket,
+        at: IpAddr,
+        number: u32,
+        domain: u32,
+        datagram_max: usize,
+        message_max: usize,
+    ) -> Ud {
         let pair = QueuePair::new(number, domain);
         Ud {
             socket,
@@ -123,6 +132,7 @@ impl Ud {
             next: 0,
             bare_since_ns: None,
             datagram_max,
+            message_max,
         }
     }
 
@@ -193,6 +203,12 @@ impl Ud {
             let back = Handle::new(0, self.datagram_max);
             answer.clear();
             let received = self.pair.receive(clock(), &head, content, regions, &mut sink, &back, &mut answer);
+            while let Some(id) = self.pair.returned() {
+                // It was the next one, and is again.
+                if let Some(filling) = take(&mut self.filling, id) {
+                    receives.free.push_front(filling.buffer);
+                }
+            }
             if let Ok(Some(received)) = received
                 && let Some(Filling { buffer, prefix, .. }) = take(&mut self.filling, received.arrived.id)
             {
@@ -204,9 +220,6 @@ impl Ud {
                 message = Some((Ended::denied(id, own as u32), true));
                 break;
             }
-        }
-        while let Some(id) = self.pair.returned() {
-            receives.free.extend(take(&mut self.filling, id).map(|filling| filling.buffer));
         }
         (message, moved)
     }
@@ -262,7 +275,7 @@ mod tests {
     fn end() -> (Ud, u32) {
         let at = IpAddr::from([127, 0, 0, 1]);
         let (socket, number) = Adapter::new().unwrap().number_for_datagrams(at).unwrap();
-        (Ud::new(socket, at, number, 0, 1400), number)
+        (Ud::new(socket, at, number, 0, 1400, 4096), number)
     }
 
     /// Buffers of a program, one for each message.

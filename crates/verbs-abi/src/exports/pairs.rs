@@ -1,6 +1,6 @@
 //! Queue pairs: made, moved from state to state, asked and given back.
 
-use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX};
+use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX, mtu};
 use super::events::settled;
 use super::{CONDITION, MUTEX, code, none, open_of};
 use crate::adapter::constants::attributes::*;
@@ -53,7 +53,8 @@ fn transport(
     }
     let (socket, number) = adapter.number_for_datagrams(interface.at)?;
     let datagram_max = interface.mtu.min(65_535) - DATAGRAM_HEADS;
-    let ud = Ud::new(socket, interface.at, number, domain, datagram_max);
+    let message_max = 128 << mtu(interface);
+    let ud = Ud::new(socket, interface.at, number, domain, datagram_max, message_max);
     Ok((number, Transport::Datagrams(Box::new(ud))))
 }
 
