@@ -73,9 +73,23 @@ static struct ibv_wc of(uint64_t id) {
     return wc;
 }
 
+/* What the next work is posted with. */
+static struct ibv_send_wr *behind;
+
+/* A Read goes with the next work, so that it is under way when that is refused. */
+static void read_behind(uint64_t id) {
+    static struct ibv_sge into;
+    static struct ibv_send_wr read;
+    into = (struct ibv_sge){(uintptr_t)memory + 2048, 8, mr->lkey};
+    read = (struct ibv_send_wr){.wr_id = id, .sg_list = &into, .num_sge = 1, .opcode = IBV_WR_RDMA_READ};
+    read.wr.rdma.remote_addr = (uintptr_t)memory, read.wr.rdma.rkey = mr->rkey;
+    behind = &read;
+}
+
 static int post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, void *at, uint32_t length, uint32_t lkey, void *there, uint32_t rkey) {
     struct ibv_sge sge = {(uintptr_t)at, length, lkey};
-    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .imm_data = 0x12345678}, *bad = NULL;
+    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .imm_data = 0x12345678, .next = behind}, *bad = NULL;
+    behind = NULL;
     if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
         wr.wr.atomic.remote_addr = (uintptr_t)there;
         wr.wr.atomic.rkey = rkey;
@@ -138,9 +152,9 @@ static void denied(enum ibv_wr_opcode opcode, void *there, uint32_t rkey) {
     join(a, b);
     struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
     CHECK(receive(b, 20, &sge, 1) == 0);
-    CHECK(post(a, 10, opcode, memory + 1000, 8, mr->lkey, there, rkey) == 0);
     /* The Write itself has left; the reason comes back to what is under way behind it. */
-    CHECK(post(a, 11, IBV_WR_RDMA_READ, memory + 1000, 8, mr->lkey, memory, mr->rkey) == 0);
+    read_behind(11);
+    CHECK(post(a, 10, opcode, memory + 1000, 8, mr->lkey, there, rkey) == 0);
     CHECK(of(opcode == IBV_WR_RDMA_WRITE ? 11 : 10).status == IBV_WC_REM_ACCESS_ERR);
     if (opcode != IBV_WR_RDMA_WRITE) CHECK(of(11).status == IBV_WC_WR_FLUSH_ERR);
     struct ibv_qp_attr attr;
@@ -292,12 +306,8 @@ static void unwritable(void *at, uint32_t length, uint32_t lkey, struct ibv_srq 
     memset(memory + 1000, 2, 64);
     CHECK(post(a, 83, IBV_WR_SEND, memory + 1000, 8, mr->lkey, NULL, 0) == 0);
     CHECK(of(80).status == IBV_WC_SUCCESS && memory[7] == 2);
-    /* At once, so that the Read is under way when the Send is refused. */
-    struct ibv_sge from = {(uintptr_t)memory + 1000, 24, mr->lkey}, into = {(uintptr_t)memory + 2048, 8, mr->lkey};
-    struct ibv_send_wr read = {.wr_id = 85, .sg_list = &into, .num_sge = 1, .opcode = IBV_WR_RDMA_READ}, *bad_one;
-    struct ibv_send_wr send = {.wr_id = 84, .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND, .next = &read};
-    read.wr.rdma.remote_addr = (uintptr_t)memory, read.wr.rdma.rkey = mr->rkey;
-    CHECK(ibv_post_send(a, &send, &bad_one) == 0);
+    read_behind(85);
+    CHECK(post(a, 84, IBV_WR_SEND, memory + 1000, 24, mr->lkey, NULL, 0) == 0);
     struct ibv_wc wc;
     int is_told = 0, is_flushed = srq != NULL, is_refused = 0;
     while (!is_told || !is_flushed || !is_refused) {
@@ -375,8 +385,8 @@ static void lost(void) {
     join(a, b);
     struct ibv_sge sge = {(uintptr_t)memory, 4, mr->lkey};
     CHECK(receive(b, 40, &sge, 1) == 0);
+    read_behind(42);
     CHECK(post(a, 41, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
-    CHECK(post(a, 42, IBV_WR_RDMA_READ, memory, 8, mr->lkey, memory, mr->rkey) == 0);
     CHECK(of(42).status == IBV_WC_REM_INV_REQ_ERR);
     part(a, b);
 
