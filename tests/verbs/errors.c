@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -71,9 +73,23 @@ static struct ibv_wc of(uint64_t id) {
     return wc;
 }
 
+/* What the next work is posted with. */
+static struct ibv_send_wr *behind;
+
+/* A Read goes with the next work, so that it is under way when that is refused. */
+static void read_behind(uint64_t id) {
+    static struct ibv_sge into;
+    static struct ibv_send_wr read;
+    into = (struct ibv_sge){(uintptr_t)memory + 2048, 8, mr->lkey};
+    read = (struct ibv_send_wr){.wr_id = id, .sg_list = &into, .num_sge = 1, .opcode = IBV_WR_RDMA_READ};
+    read.wr.rdma.remote_addr = (uintptr_t)memory, read.wr.rdma.rkey = mr->rkey;
+    behind = &read;
+}
+
 static int post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, void *at, uint32_t length, uint32_t lkey, void *there, uint32_t rkey) {
     struct ibv_sge sge = {(uintptr_t)at, length, lkey};
-    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .imm_data = 0x12345678}, *bad = NULL;
+    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .imm_data = 0x12345678, .next = behind}, *bad = NULL;
+    behind = NULL;
     if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
         wr.wr.atomic.remote_addr = (uintptr_t)there;
         wr.wr.atomic.rkey = rkey;
@@ -136,9 +152,9 @@ static void denied(enum ibv_wr_opcode opcode, void *there, uint32_t rkey) {
     join(a, b);
     struct ibv_sge sge = {(uintptr_t)memory, 64, mr->lkey};
     CHECK(receive(b, 20, &sge, 1) == 0);
-    CHECK(post(a, 10, opcode, memory + 1000, 8, mr->lkey, there, rkey) == 0);
     /* The Write itself has left; the reason comes back to what is under way behind it. */
-    CHECK(post(a, 11, IBV_WR_RDMA_READ, memory + 1000, 8, mr->lkey, memory, mr->rkey) == 0);
+    read_behind(11);
+    CHECK(post(a, 10, opcode, memory + 1000, 8, mr->lkey, there, rkey) == 0);
     CHECK(of(opcode == IBV_WR_RDMA_WRITE ? 11 : 10).status == IBV_WC_REM_ACCESS_ERR);
     if (opcode != IBV_WR_RDMA_WRITE) CHECK(of(11).status == IBV_WC_WR_FLUSH_ERR);
     struct ibv_qp_attr attr;
@@ -184,6 +200,9 @@ static void local(void) {
     part(a, b);
 
     CHECK(!ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+    /* What came to nothing keeps no domain. */
+    struct ibv_pd *unused = ibv_alloc_pd(context);
+    CHECK(unused && !ibv_reg_mr(unused, memory, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE) && ibv_dealloc_pd(unused) == 0);
     CHECK(!ibv_create_cq(context, 0, NULL, NULL, 0) && errno == EINVAL);
     struct ibv_ah_attr route = {.port_num = 1};
     CHECK(!ibv_create_ah(pd, &route) && errno == EINVAL);
@@ -194,22 +213,192 @@ static void local(void) {
     CHECK(ibv_dealloc_pd(pd) == EBUSY);
 }
 
+/* Memory is registered where it is, with the rights that the process has itself; and nothing in it changes by that. */
+static void registered(void) {
+    const size_t page = sysconf(_SC_PAGESIZE);
+    const int changed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    CHECK(!ibv_reg_mr(pd, NULL, 4096, changed) && errno == EFAULT);
+    CHECK(!ibv_reg_mr(pd, NULL, 4096, IBV_ACCESS_REMOTE_READ) && errno == EFAULT);
+    char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED);
+    memset(at, 0x5a, 3 * page);
+    struct ibv_mr *whole = ibv_reg_mr(pd, at + 1, 3 * page - 2, changed);
+    CHECK(whole && ibv_dereg_mr(whole) == 0 && ibv_dereg_mr(whole) == EINVAL);
+    for (size_t i = 0; i < 3 * page; i++) CHECK(at[i] == 0x5a);
+    CHECK(mprotect(at + 2 * page, page, PROT_READ) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, changed) && errno == EFAULT);
+    CHECK(!ibv_reg_mr(pd, at + 2 * page, page, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
+    CHECK((whole = ibv_reg_mr(pd, at, 3 * page, IBV_ACCESS_REMOTE_READ)) && ibv_dereg_mr(whole) == 0);
+    CHECK(mprotect(at + 2 * page, page, PROT_NONE) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, 0) && errno == EFAULT);
+    CHECK(munmap(at + page, page) == 0 && mprotect(at + 2 * page, page, PROT_READ | PROT_WRITE) == 0);
+    CHECK(!ibv_reg_mr(pd, at, 3 * page, 0) && errno == EFAULT);
+    CHECK(munmap(at, page) == 0 && munmap(at + 2 * page, page) == 0);
+}
+
+/* Values that no field of InfiniBand's holds, a state that it is not in, and itself as peer. */
+static void steps(void) {
+    const int ready = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    const int sends = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    CHECK(to_init(a) == 0);
+    const struct ibv_qp_attr good = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = b->qp_num, .min_rnr_timer = 12,
+                                     .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}}};
+    struct ibv_qp_attr attr = good;
+    CHECK((attr.path_mtu = 99, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.path_mtu = 0, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.ah_attr.port_num = 7, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.min_rnr_timer = 32, ibv_modify_qp(a, &attr, ready)) == EINVAL);
+    attr = good;
+    CHECK((attr.dest_qp_num = a->qp_num, ibv_modify_qp(a, &attr, ready)) == EOPNOTSUPP);
+    attr = good;
+    CHECK(ibv_modify_qp(a, &attr, ready) == 0);
+    const struct ibv_qp_attr fine = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTR, .timeout = 31, .retry_cnt = 7, .rnr_retry = 7};
+    attr = fine;
+    CHECK((attr.timeout = 32, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.retry_cnt = 8, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.rnr_retry = 8, ibv_modify_qp(a, &attr, sends)) == EINVAL);
+    attr = fine;
+    CHECK((attr.cur_qp_state = IBV_QPS_INIT, ibv_modify_qp(a, &attr, sends | IBV_QP_CUR_STATE)) == EINVAL);
+    attr = fine;
+    CHECK(ibv_modify_qp(a, &attr, sends | IBV_QP_CUR_STATE) == 0);
+    part(a, b);
+
+    struct ibv_pd *used = ibv_alloc_pd(context);
+    struct ibv_ah_attr route = {.is_global = 1, .grh = {.dgid = gid}};
+    CHECK(used && !ibv_create_ah(used, &route) && errno == EINVAL); /* port 0 */
+    route.port_num = 1;
+    struct ibv_ah *ah = ibv_create_ah(used, &route);
+    CHECK(ah && ibv_dealloc_pd(used) == EBUSY && ibv_destroy_ah(ah) == 0 && ibv_dealloc_pd(used) == 0);
+}
+
+/* A list that is none is refused before anything of it is read. */
+static void lists(void) {
+    struct ibv_qp *a = create(NULL), *b = create(NULL);
+    join(a, b);
+    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
+    for (int i = 0; i < 3; i++) {
+        int count = (int[]){-1, 33, 100000000}[i];
+        struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = count, .opcode = IBV_WR_SEND}, *bad = NULL;
+        CHECK(ibv_post_send(a, &wr, &bad) == EINVAL && bad == &wr);
+        struct ibv_recv_wr taken = {.sg_list = &sge, .num_sge = count}, *bad_one = NULL;
+        CHECK(ibv_post_recv(a, &taken, &bad_one) == EINVAL && bad_one == &taken);
+    }
+    part(a, b);
+}
+
+/* A receive buffer that may not be written is no one's: what is posted is not looked at, what would fill it is. */
+static void unwritable(void *at, uint32_t length, uint32_t lkey, struct ibv_srq *srq) {
+    struct ibv_qp *a = create(NULL), *b = create(srq);
+    join(a, b);
+    struct ibv_sge good = {(uintptr_t)memory, 64, mr->lkey}, pieces[2] = {good, {(uintptr_t)at, length, lkey}};
+    struct ibv_recv_wr wr = {.wr_id = 80, .sg_list = &good, .num_sge = 1}, *bad;
+    for (int i = 0; i < 3; i++) {
+        CHECK((srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(b, &wr, &bad)) == 0);
+        wr = (struct ibv_recv_wr){.wr_id = 81 + i, .sg_list = i ? &good : pieces, .num_sge = i ? 1 : 2};
+    }
+    memset(memory, 1, 64);
+    memset(memory + 1000, 2, 64);
+    CHECK(post(a, 83, IBV_WR_SEND, memory + 1000, 8, mr->lkey, NULL, 0) == 0);
+    CHECK(of(80).status == IBV_WC_SUCCESS && memory[7] == 2);
+    read_behind(85);
+    CHECK(post(a, 84, IBV_WR_SEND, memory + 1000, 24, mr->lkey, NULL, 0) == 0);
+    struct ibv_wc wc;
+    int is_told = 0, is_flushed = srq != NULL, is_refused = 0;
+    while (!is_told || !is_flushed || !is_refused) {
+        wc = next();
+        is_told |= wc.wr_id == 81 && wc.status == IBV_WC_LOC_PROT_ERR && wc.qp_num == b->qp_num;
+        is_flushed |= wc.wr_id == 82 && wc.status == IBV_WC_WR_FLUSH_ERR && is_told;
+        is_refused |= wc.wr_id == 85 && wc.status == IBV_WC_REM_INV_REQ_ERR;
+        CHECK(wc.wr_id >= 83 || wc.status != IBV_WC_SUCCESS);
+    }
+    CHECK(memory[8] == 1);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK(ibv_query_qp(b, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR);
+    part(a, b);
+}
+
+static struct ibv_qp *create_datagrams(void) {
+    struct ibv_qp_init_attr attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .sq_sig_all = 1,
+                                    .cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+    struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+    CHECK(qp);
+    struct ibv_qp_attr step = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11};
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+    step.qp_state = IBV_QPS_RTR;
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE) == 0);
+    step.qp_state = IBV_QPS_RTS;
+    CHECK(ibv_modify_qp(qp, &step, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+    return qp;
+}
+
+static void from(struct ibv_qp *qp, uint64_t id, void *at, uint32_t length, struct ibv_mr *of, struct ibv_ah *ah, struct ibv_qp *peer) {
+    struct ibv_sge sge = {(uintptr_t)at, length, of->lkey};
+    struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+    wr.wr.ud.ah = ah, wr.wr.ud.remote_qpn = peer->qp_num, wr.wr.ud.remote_qkey = 0x11;
+    CHECK(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+/* The same of datagrams. */
+static void datagrams(void) {
+    struct ibv_qp *a = create_datagrams(), *b = create_datagrams();
+    struct ibv_ah_attr route = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid}};
+    struct ibv_ah *ah = ibv_create_ah(pd, &route);
+    CHECK(ah);
+    struct ibv_sge good = {(uintptr_t)memory, 100, mr->lkey}, bad = {(uintptr_t)memory, 100, mr->lkey + 1};
+    CHECK(receive(b, 90, &good, 1) == 0 && receive(b, 91, &bad, 1) == 0 && receive(b, 92, &good, 1) == 0);
+    from(a, 93, memory, 8, mr, ah, b);
+    CHECK(of(90).status == IBV_WC_SUCCESS);
+    from(a, 94, memory, 8, mr, ah, b);
+    CHECK(of(91).status == IBV_WC_LOC_PROT_ERR && next().status == IBV_WC_WR_FLUSH_ERR);
+    part(a, b);
+    /* As long as one packet, and longer. What finds a buffer that is too short is lost, and the buffer is there for the next one. */
+    a = create_datagrams(), b = create_datagrams();
+    struct ibv_port_attr port;
+    CHECK(ibv_query_port(context, 1, &port) == 0);
+    const uint32_t most = 128 << port.active_mtu;
+    char *large = malloc(2 * most);
+    struct ibv_mr *of_large = ibv_reg_mr(pd, large, 2 * most, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_sge room = {(uintptr_t)large, most + 40, of_large->lkey}, *list[] = {&good, &room};
+    for (int i = 0; i < 2; i++) CHECK(receive(b, 95 + i, list[i], 1) == 0);
+    from(a, 97, large, 61, of_large, ah, b);
+    from(a, 97, large, 60, of_large, ah, b);
+    CHECK(of(95).byte_len == 100);
+    from(a, 97, large, most, of_large, ah, b);
+    CHECK(of(96).byte_len == most + 40);
+    from(a, 98, large, most + 1, of_large, ah, b);
+    CHECK(of(98).status == IBV_WC_LOC_LEN_ERR);
+    part(a, b);
+    CHECK(ibv_destroy_ah(ah) == 0 && ibv_dereg_mr(of_large) == 0);
+    free(large);
+}
+
 /* A message that is longer than the buffer, and a number that nobody has. */
 static void lost(void) {
     struct ibv_qp *a = create(NULL), *b = create(NULL);
     join(a, b);
     struct ibv_sge sge = {(uintptr_t)memory, 4, mr->lkey};
     CHECK(receive(b, 40, &sge, 1) == 0);
+    read_behind(42);
     CHECK(post(a, 41, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
-    CHECK(post(a, 42, IBV_WR_RDMA_READ, memory, 8, mr->lkey, memory, mr->rkey) == 0);
     CHECK(of(42).status == IBV_WC_REM_INV_REQ_ERR);
     part(a, b);
 
     a = create(NULL);
-    CHECK(to_init(a) == 0 && to_ready(a, 0xfffe01) == 0); /* a port at which nobody listens */
+    b = create(NULL);
+    /* A port at which nobody listens; and one that is below, so that this side is not the one that connects. */
+    CHECK(to_init(a) == 0 && to_ready(a, 0xfffe01) == 0 && to_init(b) == 0 && to_ready(b, 1) == 0);
+    CHECK(post(b, 44, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0 && post(b, 45, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
     CHECK(post(a, 43, IBV_WR_SEND, memory, 8, mr->lkey, NULL, 0) == 0);
     CHECK(of(43).status == IBV_WC_RETRY_EXC_ERR);
-    CHECK(ibv_destroy_qp(a) == 0);
+    CHECK(of(44).status == IBV_WC_RETRY_EXC_ERR && next().status == IBV_WC_WR_FLUSH_ERR); /* 45 */
+    part(a, b);
 }
 
 /* The number of the next completion within these microseconds; -1 if there is none. */
@@ -342,6 +531,20 @@ int main(int argc, char **argv) {
     denied(IBV_WR_RDMA_READ, memory - 8, mr->rkey);                        /* before the beginning */
     denied(IBV_WR_ATOMIC_FETCH_AND_ADD, memory, readable->rkey);           /* no right to change */
     local();
+    lists();
+    registered();
+    steps();
+    unwritable(memory + 2000, 64, mr->lkey + 1, NULL);
+    unwritable(memory + 2000, 64, readable->lkey, NULL); /* no right to write */
+    unwritable(memory + 2000, 64, elsewhere->lkey, NULL);
+    unwritable(memory + LENGTH - 8, 64, mr->lkey, NULL); /* over the end */
+    unwritable(NULL, 64, 12345, NULL);
+    struct ibv_srq_init_attr queue = {.attr = {.max_wr = 4, .max_sge = 2}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &queue);
+    CHECK(srq);
+    unwritable(NULL, 64, mr->lkey, srq);
+    CHECK(ibv_destroy_srq(srq) == 0);
+    datagrams();
     lost();
     gone();
     shared();
@@ -349,7 +552,8 @@ int main(int argc, char **argv) {
     fine();
 
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(readable) == 0 && ibv_dereg_mr(elsewhere) == 0);
-    CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other_pd) == 0 && ibv_close_device(context) == 0);
+    CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_dealloc_pd(other_pd) == 0);
+    CHECK(ibv_close_device(context) == 0 && ibv_close_device(context) == EINVAL);
     puts("right");
     return 0;
 }

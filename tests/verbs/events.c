@@ -54,7 +54,7 @@ static void join(struct ibv_qp *a, struct ibv_qp *b) {
 }
 
 static void to_state(struct ibv_qp *qp, enum ibv_qp_state state, int more) {
-    struct ibv_qp_attr attr = {.qp_state = state, .en_sqd_async_notify = 1};
+    struct ibv_qp_attr attr = {.qp_state = state, .port_num = 1, .en_sqd_async_notify = 1};
     CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | more));
 }
 
@@ -268,6 +268,40 @@ static void given_up(void) {
     }
 }
 
+static void *acknowledge_two(void *of) {
+    usleep(1000 * SHORT_MS);
+    ibv_ack_cq_events(of, 1);
+    usleep(1000 * SHORT_MS);
+    is_acknowledged = 1;
+    ibv_ack_cq_events(of, 1);
+    return NULL;
+}
+
+/* The same of a completion queue and the events of its channel. */
+static void told(void) {
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *of = ibv_create_cq(context, 16, NULL, channel, 0), *which;
+    CHECK(channel && of);
+    struct ibv_qp *qp = create(of, NULL);
+    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
+    struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+    void *context_of;
+    to_state(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    for (int i = 0; i < 3; i++) {
+        CHECK(!ibv_post_recv(qp, &wr, &bad) && !ibv_req_notify_cq(of, 0));
+        to_state(qp, IBV_QPS_ERR, 0);
+        to_state(qp, IBV_QPS_RESET, 0);
+        to_state(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+        /* The last one is not fetched. */
+        if (i < 2) CHECK(!ibv_get_cq_event(channel, &which, &context_of) && which == of);
+    }
+    pthread_t thread;
+    is_acknowledged = 0;
+    CHECK(!ibv_destroy_qp(qp) && !pthread_create(&thread, NULL, acknowledge_two, of));
+    CHECK(!ibv_destroy_cq(of) && is_acknowledged && !pthread_join(thread, NULL));
+    CHECK(!ibv_destroy_comp_channel(channel));
+}
+
 static void *wait_for_one(void *event) {
     CHECK(ibv_get_async_event(context, event) == 0);
     return NULL;
@@ -331,6 +365,7 @@ int main(int argc, char **argv) {
         shared();
         overrun();
         given_up();
+        told();
         waited_for();
     }
     CHECK(!ibv_dereg_mr(mr) && !ibv_destroy_cq(cq) && !ibv_dealloc_pd(pd) && !ibv_close_device(context));

@@ -71,6 +71,7 @@ SIDES = [
     ("rping, any address", "rping -s -a 0.0.0.0 -V -C 5 -S 100", "rping -c -a {a} -V -C 5 -S 100 -v", r"ping data: rdma-ping-4:"),
     ("udaddy", "udaddy -c 3 -C 20 -S 1000", "udaddy -s {a} -c 3 -C 20 -S 1000", r"(?s)data transfers complete.*return status 0.*return status 0"),
     ("ucmatose", "ucmatose -c 5 -C 20 -S 5000", "ucmatose -s {a} -c 5 -C 20 -S 5000", r"(?s)data transfers complete.*return status 0.*return status 0"),
+    ("ucmatose, 50 at a time", "ucmatose -c 50", "ucmatose -s {a} -c 50", r"(?s)return status 0.*return status 0"),
     ("ucmatose, migrated", "ucmatose -c 3 -C 5 -m", "ucmatose -s {a} -c 3 -C 5 -m", r"(?s)return status 0.*return status 0"),
     ("rdma_client", "rdma_server", "rdma_client -s {a}", r"(?s)rdma_server: end 0.*rdma_client: end 0"),
 ]

@@ -19,6 +19,8 @@ use rnic::stack::{Agreed, Proposal, Refusal, Side, Start};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
+/// Who has connected and waits to be let in, at most.
+const BACKLOG_MAX: i32 = 1024;
 /// In front of private data: who asks wants a queue pair for datagrams, or is told of one.
 const DATAGRAMS: [u8; 4] = *b"TVu\x01";
 /// Most private data of the program's: it says how many in eight bits.
@@ -235,6 +237,8 @@ impl Adapter {
     pub fn listen(&mut self, id: u32, backlog: i32) -> std::io::Result<()> {
         let known = self.identifiers.all.get(id).ok_or(ErrorKind::InvalidInput)?;
         let Phase::Bound(socket) = &known.phase else { return Err(ErrorKind::InvalidInput.into()) };
+        // As the kernel's RDMA CM has it: whoever names none, or more, gets as many.
+        let backlog = if (1..BACKLOG_MAX).contains(&backlog) { backlog } else { BACKLOG_MAX };
         rustix::net::listen(socket, backlog)?;
         hear(&self.epoll, socket, CALLS + u64::from(id), false, false)?;
         if let Phase::Bound(socket) = std::mem::take(&mut known.phase) {

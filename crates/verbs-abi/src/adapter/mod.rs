@@ -56,6 +56,8 @@ const STRANGERS: usize = 256;
 pub struct Adapter {
     /// Registered memory.
     pub regions: Regions,
+    /// The key and the domain of each, by the address of the program's object.
+    pub registered: HashMap<usize, (u32, u32)>,
     /// Queue pairs.
     pub pairs: Table<Pair>,
     /// Completion queues, and channels of their events.
@@ -94,6 +96,7 @@ impl Adapter {
         Ok(Adapter {
             alarm: Alarm::new(&epoll, GIVES_UP)?,
             regions: Regions::new(),
+            registered: HashMap::new(),
             pairs: Table::default(),
             queues: Queues::default(),
             receives: Table::default(),
@@ -178,6 +181,9 @@ impl Adapter {
                 }
                 if let Some((ended, is_solicited)) = message {
                     self.queues.complete(queue, ended, is_solicited);
+                    if ended.status != WC_SUCCESS {
+                        self.fail(handle, WC_WR_FLUSH_ERR);
+                    }
                 }
                 moved
             }

@@ -16,6 +16,11 @@ use std::net::{IpAddr, TcpStream};
 /// How long a peer that has gone is waited for at most.
 const PATIENCE_MAX_NS: u64 = 4_000_000_000;
 
+/// `IBV_WC_LOC_LEN_ERR`.
+const WC_LOC_LEN_ERR: i32 = 1;
+/// How long one that has not come is waited for at least: it connects when its program has a turn.
+const MEETING_MIN_NS: u64 = 2_000_000_000;
+
 /// Where a queue pair's peer is.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -108,7 +113,7 @@ impl Pair {
     /// Whether it waits for this peer: `None` if it does not know yet.
     pub fn expects(&self, from: IpAddr, ends: &Ends) -> Option<bool> {
         let Transport::Connection(rc) = &self.transport else { return Some(false) };
-        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+        if !matches!(rc.phase, Phase::Apart { .. }) || self.state == STATE_ERR {
             return Some(false);
         }
         let route = self.route?;
@@ -120,7 +125,7 @@ impl Pair {
     /// The connection to its peer is there; `interleave` as [`Settings`] have it.
     pub fn connect(&mut self, socket: TcpStream, agreed: Agreed, early: &[u8], interleave: bool) {
         let Transport::Connection(rc) = &mut self.transport else { return };
-        if !matches!(rc.phase, Phase::Apart) || self.state == STATE_ERR {
+        if !matches!(rc.phase, Phase::Apart { .. }) || self.state == STATE_ERR {
             return;
         }
         // Two pieces of work at most are made of one request.
@@ -162,22 +167,24 @@ impl Pair {
         if timeout == 0 { PATIENCE_MAX_NS } else { ((4096 << timeout.min(31)) * tries).min(PATIENCE_MAX_NS) }
     }
 
-    /// Something is posted that its peer, who has gone, will not take: until when it is tried, if that is new.
+    /// Something is posted that its peer, who has gone or has not come, does not take: until when it is tried, if that is new.
     pub fn begin_to_give_up(&mut self, now_ns: u64) -> Option<u64> {
-        let until = now_ns + self.patience_ns();
+        let patience_ns = self.patience_ns();
         let Transport::Connection(rc) = &mut self.transport else { return None };
-        match &mut rc.phase {
-            Phase::Parted { until_ns: until_ns @ None } => *until_ns = Some(until),
+        let (until_ns, patience_ns) = match &mut rc.phase {
+            Phase::Parted { until_ns: until_ns @ None } => (until_ns, patience_ns),
+            Phase::Apart { until_ns: until_ns @ None } => (until_ns, patience_ns.max(MEETING_MIN_NS)),
             _ => return None,
-        }
-        Some(until)
+        };
+        *until_ns = Some(now_ns + patience_ns);
+        *until_ns
     }
 
-    /// Until when what is posted is tried, if its peer has gone.
+    /// Until when what is posted is tried, if its peer has gone or has not come.
     pub fn gives_up_ns(&self) -> Option<u64> {
         match &self.transport {
             Transport::Connection(rc) => match rc.phase {
-                Phase::Parted { until_ns } => until_ns,
+                Phase::Parted { until_ns } | Phase::Apart { until_ns } => until_ns,
                 _ => None,
             },
             Transport::Datagrams(_) => None,
@@ -250,6 +257,12 @@ impl Adapter {
                     return Err(libc::EINVAL);
                 }
                 let to = request.to.ok_or(libc::EINVAL)?;
+                if len > ud.message_max {
+                    ended.status = WC_LOC_LEN_ERR;
+                    self.queues.complete(queue, ended, true);
+                    self.fail(handle, WC_WR_FLUSH_ERR);
+                    return Ok(());
+                }
                 let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
                 let there = (to, request.there.0 as u32, request.there.1);
                 ud.send(there, &request.parts, immediate, request.flags & SEND_SOLICITED != 0);
@@ -261,9 +274,9 @@ impl Adapter {
                 if rc.requests >= pair.attr.cap.max_send_wr as usize {
                     return Err(libc::ENOMEM);
                 }
-                let has_parted = matches!(rc.phase, Phase::Parted { .. });
+                let has_peer = matches!(rc.phase, Phase::Connected(_));
                 hand_over(rc, &request, len as u32, ended, is_told)?;
-                if has_parted {
+                if !has_peer {
                     self.begin_to_give_up(handle);
                 }
             }
@@ -271,16 +284,23 @@ impl Adapter {
         Ok(())
     }
 
-    /// Posts a receive buffer; an error number if it is refused.
-    pub fn post_receive(&mut self, queue: u32, buffer: Buffer) -> Result<(), i32> {
+    /// Posts a receive buffer of these pieces; an error number if it is refused. What the program may not have filled is refused
+    /// to the message that would take it, not here: as adapters do it.
+    pub fn post_receive(&mut self, queue: u32, id: u64, pieces: &[Local]) -> Result<(), i32> {
         let Some(receives) = self.receives.get(queue) else { return Err(libc::EINVAL) };
         if receives.free.len() >= receives.room as usize {
             return Err(libc::ENOMEM);
         }
-        if buffer.pieces.len() > receives.pieces.max(1) as usize {
+        if pieces.len() > receives.pieces.max(1) as usize {
             return Err(libc::EINVAL);
         }
-        receives.free.push_back(buffer);
+        let is_denied = |Local { span, key }: &Local| {
+            let (addr, len) = (span.addr as u64, span.len as u64);
+            len > 0 && self.regions.check(*key, addr, len, Rights::LOCAL_WRITE, receives.domain).is_err()
+        };
+        let is_denied = pieces.iter().any(is_denied);
+        let pieces = pieces.iter().map(|piece| piece.span).collect();
+        receives.free.push_back(Buffer { id, pieces, is_denied });
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Queues that programs look into: completions, and what is to be received into.
 
-use super::constants::{EVENT_CQ_ERR, WC_SUCCESS};
+use super::constants::{EVENT_CQ_ERR, OP_RECEIVE, WC_LOC_PROT_ERR, WC_SUCCESS};
 use super::events::{Context, Object, Owner};
 use fabric::Span;
 use fabric::Table;
@@ -27,6 +27,13 @@ pub struct Ended {
     pub source: u32,
     /// `enum ibv_wc_flags`.
     pub flags: u32,
+}
+
+impl Ended {
+    /// A receive buffer that may not be filled has been taken by a message.
+    pub fn denied(id: u64, number: u32) -> Ended {
+        Ended { id, status: WC_LOC_PROT_ERR, opcode: OP_RECEIVE, number, ..Ended::default() }
+    }
 }
 
 /// What a completion queue is asked to tell.
@@ -60,6 +67,8 @@ pub struct Completions {
     pub address: usize,
     /// Queue pairs that use it.
     pub users: usize,
+    /// Events of its channel that were fetched and not acknowledged.
+    pub owed: u32,
 }
 
 /// A channel of events: a descriptor that counts, and what it told of.
@@ -144,6 +153,8 @@ pub struct Buffer {
     pub id: u64,
     /// Its pieces.
     pub pieces: Vec<Span>,
+    /// Whether the program may not have it filled: no such key, over the ends of the region, no right to write.
+    pub is_denied: bool,
 }
 
 impl Buffer {
@@ -186,10 +197,20 @@ pub struct Receives {
     pub room: u32,
     /// Pieces of one at most.
     pub pieces: u32,
+    /// The protection domain of their memory.
+    pub domain: u32,
     /// Queue pairs that use it.
     pub users: u32,
     /// What one has that is shared.
     pub shared: Option<Box<Shared>>,
+}
+
+impl Receives {
+    /// Takes out the next buffer; `Err` with one that may not be filled, which is the end of the queue pair that takes it.
+    pub fn take(&mut self) -> Option<Result<Buffer, Buffer>> {
+        let buffer = self.free.pop_front()?;
+        Some(if buffer.is_denied { Err(buffer) } else { Ok(buffer) })
+    }
 }
 
 /// See [`Receives::shared`].
@@ -210,7 +231,7 @@ mod tests {
         let mut memory = [0u8; 16];
         let base = memory.as_mut_ptr() as usize;
         let pieces = vec![Span { addr: base, len: 3 }, Span { addr: base + 8, len: 5 }];
-        let buffer = Buffer { id: 1, pieces };
+        let buffer = Buffer { id: 1, pieces, is_denied: false };
         assert_eq!(buffer.room(), 8);
         assert_eq!(buffer.part(2, 10), Span { addr: base + 2, len: 1 });
         assert_eq!(buffer.part(3, 2), Span { addr: base + 8, len: 2 });

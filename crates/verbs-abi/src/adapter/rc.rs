@@ -40,11 +40,13 @@ pub struct Sent {
 }
 
 /// How far a queue pair has come with its peer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub enum Phase {
-    /// Not begun; what is posted waits.
-    #[default]
-    Apart,
+    /// Not begun; what is posted waits for the peer, which may be on its way, but not for ever.
+    Apart {
+        /// On the adapter's clock; `None` if nothing is posted.
+        until_ns: Option<u64>,
+    },
     /// As if it were one connection.
     Connected(Box<Link>),
     /// The peer has gone, or was never there: nothing that is posted reaches it. As on InfiniBand it is tried again for a time all
@@ -55,6 +57,12 @@ pub enum Phase {
     },
     /// It is gone.
     Gone,
+}
+
+impl Default for Phase {
+    fn default() -> Phase {
+        Phase::Apart { until_ns: None }
+    }
 }
 
 /// What a queue pair has beside its queues.
@@ -263,7 +271,14 @@ impl Landing for Coming<'_> {
 
 impl Sink for Coming<'_> {
     fn receive(&mut self, _msn: u32) -> Receive {
-        let Some(buffer) = self.receives.free.pop_front() else { return Receive::Later };
+        let buffer = match self.receives.take() {
+            None => return Receive::Later,
+            Some(Err(denied)) => {
+                self.arrivals.came.push((Ended::denied(denied.id, self.number), true));
+                return Receive::None;
+            }
+            Some(Ok(buffer)) => buffer,
+        };
         let (id, len) = (self.arrivals.next, buffer.room());
         self.arrivals.next += 1;
         self.arrivals.filling.push((id, buffer));

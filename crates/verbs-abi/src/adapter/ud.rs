@@ -45,6 +45,8 @@ pub struct Ud {
     /// Since when there has been no receive buffer.
     bare_since_ns: Option<u64>,
     datagram_max: usize,
+    /// Longest message: the port's MTU.
+    pub message_max: usize,
 }
 
 /// What datagrams for this queue pair are known by.
@@ -70,11 +72,20 @@ struct Coming<'a> {
     receives: &'a mut Receives,
     filling: &'a mut Vec<Filling>,
     next: &'a mut u64,
+    /// A buffer that may not be filled, by its program's name of it.
+    denied: &'a mut Option<u64>,
 }
 
 impl Sink for Coming<'_> {
     fn receive(&mut self, _msn: u32) -> Receive {
-        let Some(buffer) = self.receives.free.pop_front() else { return Receive::None };
+        let buffer = match self.receives.take() {
+            None => return Receive::None,
+            Some(Err(denied)) => {
+                *self.denied = Some(denied.id);
+                return Receive::None;
+            }
+            Some(Ok(buffer)) => buffer,
+        };
         let id = *self.next;
         *self.next += 1;
         let len = (buffer.room() + PREFIX).saturating_sub(GRH);
@@ -102,7 +113,14 @@ impl Sink for Coming<'_> {
 
 impl Ud {
     /// At this socket, which has this address and whose port the number names.
-    pub fn new(socket: UdpSocket, at: IpAddr, number: u32, domain: u32, datagram_max: usize) -> Ud {
+    pub fn new(
+        socket: UdpSocket,
+        at: IpAddr,
+        number: u32,
+        domain: u32,
+        datagram_max: usize,
+        message_max: usize,
+    ) -> Ud {
         let pair = QueuePair::new(number, domain);
         Ud {
             socket,
@@ -114,6 +132,7 @@ impl Ud {
             next: 0,
             bare_since_ns: None,
             datagram_max,
+            message_max,
         }
     }
 
@@ -160,7 +179,7 @@ impl Ud {
         clock: impl Fn() -> u64,
         room: &mut [u8],
     ) -> (Option<(Ended, bool)>, bool) {
-        let (mut message, mut moved) = (None, false);
+        let (mut message, mut moved, mut denied) = (None, false, None);
         if self.is_held(receives, &clock) {
             return (None, false);
         }
@@ -179,10 +198,17 @@ impl Ud {
             if head.kind != datagram::DatagramType::Unreliable {
                 continue;
             }
-            let mut sink = Coming { receives, filling: &mut self.filling, next: &mut self.next };
+            let (filling, next) = (&mut self.filling, &mut self.next);
+            let mut sink = Coming { receives, filling, next, denied: &mut denied };
             let back = Handle::new(0, self.datagram_max);
             answer.clear();
             let received = self.pair.receive(clock(), &head, content, regions, &mut sink, &back, &mut answer);
+            while let Some(id) = self.pair.returned() {
+                // It was the next one, and is again.
+                if let Some(filling) = take(&mut self.filling, id) {
+                    receives.free.push_front(filling.buffer);
+                }
+            }
             if let Ok(Some(received)) = received
                 && let Some(Filling { buffer, prefix, .. }) = take(&mut self.filling, received.arrived.id)
             {
@@ -190,9 +216,10 @@ impl Ud {
                 message = Some((ended(&buffer, &received, prefix, own as u32), received.arrived.solicited));
                 break;
             }
-        }
-        while let Some(id) = self.pair.returned() {
-            receives.free.extend(take(&mut self.filling, id).map(|filling| filling.buffer));
+            if let Some(id) = denied {
+                message = Some((Ended::denied(id, own as u32), true));
+                break;
+            }
         }
         (message, moved)
     }
@@ -248,13 +275,14 @@ mod tests {
     fn end() -> (Ud, u32) {
         let at = IpAddr::from([127, 0, 0, 1]);
         let (socket, number) = Adapter::new().unwrap().number_for_datagrams(at).unwrap();
-        (Ud::new(socket, at, number, 0, 1400), number)
+        (Ud::new(socket, at, number, 0, 1400, 4096), number)
     }
 
     /// Buffers of a program, one for each message.
     fn posted(memory: &mut [[u8; 128]]) -> Receives {
         let span = |bytes: &mut [u8; 128]| Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
-        let buffers = memory.iter_mut().map(|bytes| Buffer { id: 0, pieces: vec![span(bytes)] });
+        let buffers =
+            memory.iter_mut().map(|bytes| Buffer { pieces: vec![span(bytes)], ..Buffer::default() });
         Receives { free: buffers.collect(), ..Receives::default() }
     }
 

@@ -46,6 +46,9 @@ const MESSAGE_MAX: u32 = 0x7fff_ffff;
 /// takes none without; nobody opens it. This adapter has no file, and this one is everybody's.
 const DEVICE_FILE: &str = "../null";
 
+/// Open devices, by the addresses of their contexts.
+static OPENED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 fn text<const N: usize>(from: &str) -> [c_char; N] {
     let mut out = [0; N];
     for (to, byte) in out[..N - 1].iter_mut().zip(from.bytes()) {
@@ -185,13 +188,19 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut Device) -> *mut Context {
         context,
     };
     let open = Box::leak(Box::new(Open { verbs, interface, number }));
-    &raw mut open.verbs.context
+    let context = &raw mut open.verbs.context;
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(context as usize);
+    context
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_close_device(context: *mut Context) -> c_int {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(at) = opened.iter().position(|known| *known == context as usize) else { return libc::EINVAL };
+    opened.swap_remove(at);
+    drop(opened);
     let offset = std::mem::offset_of!(Open, verbs) + std::mem::offset_of!(VerbsContext, context);
-    // SAFETY: a context of `ibv_open_device`, which is closed once.
+    // SAFETY: a context of `ibv_open_device`, which is closed once, for else it was not known.
     let open = unsafe { Box::from_raw(context.byte_sub(offset).cast::<Open>()) };
     if let Ok(mut adapter) = crate::adapter() {
         adapter.close(open.number);
@@ -276,7 +285,7 @@ unsafe extern "C" fn query_device_ex(
 }
 
 /// `enum ibv_mtu` of the longest message that one packet of the interface takes, beside what stands in front of it.
-fn mtu(interface: &Interface) -> c_int {
+pub fn mtu(interface: &Interface) -> c_int {
     let room = interface.mtu.saturating_sub(128);
     (1..=5).rev().find(|mtu| 128usize << mtu <= room).unwrap_or(1)
 }

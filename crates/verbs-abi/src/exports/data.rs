@@ -1,33 +1,37 @@
 //! What programs call for each message: posting, and looking what has ended.
 
+use super::contexts::PIECES_MAX;
 use super::objects::Handle;
 use crate::adapter::constants::*;
-use crate::adapter::{Adapter, Buffer, Request, Wish};
+use crate::adapter::{Adapter, Request, Wish};
 use crate::layout::*;
 use crate::thread;
 use fabric::{Local, Span};
 use std::ffi::c_int;
 
-/// Memory as a program lists it, of which `each` takes what is wanted.
+/// Memory as a program lists it; an error number if that is no count, or more than any queue takes: nothing is read then.
 ///
 /// # Safety
 /// `count` entries at `list`.
-unsafe fn parts<T>(list: *const Sge, count: c_int, each: impl Fn(Local) -> T) -> Vec<T> {
-    if count <= 0 || list.is_null() {
-        return Vec::new();
+unsafe fn parts(list: *const Sge, count: c_int) -> Result<Vec<Local>, c_int> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if !(1..=PIECES_MAX as c_int).contains(&count) || list.is_null() {
+        return Err(libc::EINVAL);
     }
     // SAFETY: as the caller says.
     let list = unsafe { std::slice::from_raw_parts(list, count as usize) };
     let local =
         |sge: &Sge| Local { span: Span { addr: sge.addr as usize, len: sge.length as usize }, key: sge.lkey };
-    list.iter().map(|sge| each(local(sge))).collect()
+    Ok(list.iter().map(local).collect())
 }
 
-/// A request as a program writes it.
+/// A request as a program writes it; an error number if its list of memory is none.
 ///
 /// # Safety
 /// As the header says of `struct ibv_send_wr`; `qp_type` is that of its queue pair.
-unsafe fn request(wr: &SendWr, is_datagram: bool) -> Request {
+unsafe fn request(wr: &SendWr, is_datagram: bool) -> Result<Request, c_int> {
     // SAFETY: which part of the union holds is what the operation and the type of the queue pair say.
     unsafe {
         let (there, operands, to) = match wr.opcode {
@@ -42,16 +46,16 @@ unsafe fn request(wr: &SendWr, is_datagram: bool) -> Request {
             }
             _ => ((wr.wr.rdma.remote_addr, wr.wr.rdma.rkey), (0, 0), None),
         };
-        Request {
+        Ok(Request {
             id: wr.wr_id,
             opcode: wr.opcode,
             flags: wr.send_flags,
             word: wr.imm_data,
-            parts: parts(wr.sg_list, wr.num_sge, |part| part),
+            parts: parts(wr.sg_list, wr.num_sge)?,
             there,
             operands,
             to,
-        }
+        })
     }
 }
 
@@ -64,7 +68,7 @@ pub unsafe extern "C" fn post_send(qp: *mut Qp, mut wr: *mut SendWr, bad: *mut *
     while let Some(this) = unsafe { wr.as_ref() } {
         // SAFETY: as the program says.
         let request = unsafe { request(this, is_datagram) };
-        if let Err(error) = adapter.post(handle, request) {
+        if let Err(error) = request.and_then(|request| adapter.post(handle, request)) {
             result = error;
             // SAFETY: the program's variable.
             unsafe { *bad = wr };
@@ -81,8 +85,9 @@ unsafe fn receive(adapter: &mut Adapter, queue: u32, mut wr: *mut RecvWr, bad: *
     // SAFETY: a list of requests that ends with a null.
     while let Some(this) = unsafe { wr.as_ref() } {
         // SAFETY: as the program says.
-        let pieces = unsafe { parts(this.sg_list, this.num_sge, |part| part.span) };
-        if let Err(error) = adapter.post_receive(queue, Buffer { id: this.wr_id, pieces }) {
+        let pieces = unsafe { parts(this.sg_list, this.num_sge) };
+        let posted = pieces.and_then(|pieces| adapter.post_receive(queue, this.wr_id, &pieces));
+        if let Err(error) = posted {
             // SAFETY: the program's variable.
             unsafe { *bad = wr };
             return error;

@@ -60,7 +60,20 @@ unsafe extern "C" fn ibv_ack_async_event(event: *mut AsyncEvent) {
     if let Some(owner) = adapter.owner(object) {
         owner.owed = owner.owed.saturating_sub(1);
     }
+    ring();
+}
+
+/// Has those look again who wait for acknowledgements.
+pub fn ring() {
     ACKNOWLEDGED.notify_all();
+}
+
+/// Waits until what was fetched of a completion queue's events is acknowledged.
+pub fn acknowledged(mut adapter: MutexGuard<'static, Adapter>, queue: u32) -> MutexGuard<'static, Adapter> {
+    while adapter.queues.completions.get(queue).is_some_and(|known| known.owed > 0) {
+        adapter = ACKNOWLEDGED.wait(adapter).unwrap_or_else(PoisonError::into_inner);
+    }
+    adapter
 }
 
 /// Waits until what was fetched of an object's events is acknowledged, and discards the rest: then it may go, as long as the adapter is not

@@ -11,6 +11,7 @@ mod missing;
 mod objects;
 mod older;
 mod pairs;
+mod regions;
 mod words;
 
 use crate::interfaces::Interface;

@@ -1,23 +1,15 @@
-//! Protection domains, memory regions, completion queues and their channels, shared receive queues, address handles.
+//! Protection domains, completion queues and their channels, shared receive queues, address handles.
 
 use super::contexts::{COMPLETIONS_MAX, PIECES_MAX, QUEUE_MAX};
-use super::events::settled;
+use super::events::{acknowledged, ring, settled};
 use super::{CONDITION, MUTEX, code, none, open_of};
 use crate::adapter::events::{Object, Owner};
 use crate::adapter::{Channel, Completions, Receives, Shared, number};
 use crate::layout::*;
-use rnic::stack::Rights;
 use std::ffi::{c_int, c_uint, c_void};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 
-const ACCESS_LOCAL_WRITE: c_uint = 1;
-const ACCESS_REMOTE_WRITE: c_uint = 2;
-const ACCESS_REMOTE_READ: c_uint = 4;
-const ACCESS_REMOTE_ATOMIC: c_uint = 8;
-const ACCESS_ZERO_BASED: c_uint = 32;
-/// `IBV_ACCESS_OPTIONAL_RANGE`: what may be left out, as relaxed order is.
-const ACCESS_OPTIONAL: c_uint = 0x3ff0_0000;
 /// `IBV_SRQ_MAX_WR`, `IBV_SRQ_LIMIT`.
 const SRQ_MAX_WR: c_int = 1;
 const SRQ_LIMIT: c_int = 2;
@@ -54,91 +46,6 @@ unsafe extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
     adapter.domains.remove(handle);
     // SAFETY: made there, and given back once.
     drop(unsafe { Box::from_raw(pd) });
-    0
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_reg_mr(pd: *mut Pd, addr: *mut c_void, length: usize, access: c_int) -> *mut Mr {
-    // SAFETY: as the caller says.
-    unsafe { register(pd, addr, length, addr as u64, access as c_uint) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_reg_mr_iova(
-    pd: *mut Pd,
-    addr: *mut c_void,
-    length: usize,
-    iova: u64,
-    access: c_int,
-) -> *mut Mr {
-    // SAFETY: as the caller says.
-    unsafe { register(pd, addr, length, iova, access as c_uint) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_reg_mr_iova2(
-    pd: *mut Pd,
-    addr: *mut c_void,
-    length: usize,
-    iova: u64,
-    access: c_uint,
-) -> *mut Mr {
-    // SAFETY: as the caller says.
-    unsafe { register(pd, addr, length, iova, access) }
-}
-
-/// Registers memory. Remote addresses are those of this process, so no others can be given to it.
-unsafe fn register(pd: *mut Pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint) -> *mut Mr {
-    let access = access & !ACCESS_OPTIONAL;
-    let known = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
-    if access & !known != 0 || access & ACCESS_ZERO_BASED != 0 || iova != addr as u64 {
-        return none(libc::EOPNOTSUPP);
-    }
-    // Who may be changed from afar may be changed from here (`man ibv_reg_mr`).
-    let needs_local = access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) != 0;
-    if needs_local && access & ACCESS_LOCAL_WRITE == 0 {
-        return none(libc::EINVAL);
-    }
-    let mut rights = Rights::NONE;
-    for (bit, right) in [
-        (ACCESS_LOCAL_WRITE, Rights::LOCAL_WRITE),
-        (ACCESS_REMOTE_WRITE, Rights::REMOTE_WRITE),
-        (ACCESS_REMOTE_READ, Rights::REMOTE_READ),
-        (ACCESS_REMOTE_ATOMIC, Rights::REMOTE_ATOMIC),
-    ] {
-        if access & bit != 0 {
-            rights = rights | right;
-        }
-    }
-    // SAFETY: a domain of `ibv_alloc_pd`.
-    let (context, domain) = unsafe { ((*pd).context, (*pd).handle) };
-    let mut adapter = match crate::adapter() {
-        Ok(adapter) => adapter,
-        Err(error) => return none(code(&error)),
-    };
-    let Some(users) = adapter.domains.get(domain) else { return none(libc::EINVAL) };
-    *users += 1;
-    match adapter.regions.register(addr as u64, length as u64, rights, domain) {
-        Some(key) => {
-            Box::into_raw(Box::new(Mr { context, pd, addr, length, handle: key, lkey: key, rkey: key }))
-        }
-        None => none(libc::ENOMEM),
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn ibv_dereg_mr(mr: *mut Mr) -> c_int {
-    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
-    // SAFETY: a region of `ibv_reg_mr`, in a domain that is there.
-    let (key, domain) = unsafe { ((*mr).lkey, (*(*mr).pd).handle) };
-    if !adapter.regions.deregister(key) {
-        return libc::EINVAL;
-    }
-    if let Some(users) = adapter.domains.get(domain) {
-        *users -= 1;
-    }
-    // SAFETY: made there, and given back once.
-    drop(unsafe { Box::from_raw(mr) });
     0
 }
 
@@ -244,7 +151,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
         Some(known) if known.users > 0 => return libc::EBUSY,
         Some(_) => {}
     }
-    adapter = settled(adapter, Object::Completions(handle));
+    adapter = acknowledged(settled(adapter, Object::Completions(handle)), handle);
     let known = adapter.queues.completions.remove(handle);
     if let Some(channel) =
         known.and_then(|known| known.channel).and_then(|number| adapter.queues.channels.get(number))
@@ -276,6 +183,10 @@ unsafe extern "C" fn ibv_get_cq_event(
         // The queue that was told of may have gone since.
         let Some(ready) = known.ready.pop_front() else { continue };
         let ready = ready as *mut Cq;
+        // SAFETY: a queue that has gone is in no list.
+        if let Some(known) = adapter.queues.completions.get(unsafe { (*ready).handle }) {
+            known.owed += 1;
+        }
         // SAFETY: the program's variables; a queue that has gone is in no list.
         unsafe {
             *cq = ready;
@@ -290,6 +201,11 @@ unsafe extern "C" fn ibv_ack_cq_events(cq: *mut Cq, count: c_uint) {
     // SAFETY: a queue of `ibv_create_cq`.
     let cq = unsafe { &mut *cq };
     cq.comp_events_completed = cq.comp_events_completed.wrapping_add(count);
+    let Ok(mut adapter) = crate::adapter() else { return };
+    if let Some(known) = adapter.queues.completions.get(cq.handle) {
+        known.owed = known.owed.saturating_sub(count);
+        ring();
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -318,7 +234,7 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut Pd, attr: *mut SrqInitAttr) -> 
     let owner = Owner { address: srq as usize, ..Owner::new(unsafe { open_of(context).number }) };
     let shared = Some(Box::new(Shared { owner, limit: attr.attr.srq_limit }));
     let (room, pieces) = (attr.attr.max_wr, attr.attr.max_sge);
-    let handle = adapter.receives.insert(Receives { room, pieces, shared, ..Receives::default() });
+    let handle = adapter.receives.insert(Receives { room, pieces, domain, shared, ..Receives::default() });
     // SAFETY: just made.
     unsafe { (*srq).handle = handle };
     if let Some(users) = adapter.domains.get(domain) {
@@ -386,11 +302,17 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut Srq) -> c_int {
 unsafe extern "C" fn ibv_create_ah(pd: *mut Pd, attr: *mut AhAttr) -> *mut Ah {
     // SAFETY: the program's structure.
     let attr = unsafe { &*attr };
-    if attr.is_global == 0 || attr.port_num > 1 || attr.grh.sgid_index != 0 {
+    if attr.is_global == 0 || attr.port_num != 1 || attr.grh.sgid_index != 0 {
         return none(libc::EINVAL);
     }
     // SAFETY: a domain of `ibv_alloc_pd`.
-    let context = unsafe { (*pd).context };
+    let (context, domain) = unsafe { ((*pd).context, (*pd).handle) };
+    let mut adapter = match crate::adapter() {
+        Ok(adapter) => adapter,
+        Err(error) => return none(code(&error)),
+    };
+    let Some(users) = adapter.domains.get(domain) else { return none(libc::EINVAL) };
+    *users += 1;
     let to = number::address(&attr.grh.dgid.0);
     Box::into_raw(Box::new(Handle { ah: Ah { context, pd, handle: 0 }, to })).cast()
 }
@@ -429,7 +351,12 @@ unsafe extern "C" fn ibv_create_ah_from_wc(pd: *mut Pd, wc: *mut Wc, header: *mu
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_destroy_ah(ah: *mut Ah) -> c_int {
-    // SAFETY: made by `ibv_create_ah`, and given back once.
-    drop(unsafe { Box::from_raw(ah.cast::<Handle>()) });
+    let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
+    // SAFETY: made by `ibv_create_ah`, in a domain that is there, and given back once.
+    let handle = unsafe { Box::from_raw(ah.cast::<Handle>()) };
+    // SAFETY: the same.
+    if let Some(users) = adapter.domains.get(unsafe { (*handle.ah.pd).handle }) {
+        *users -= 1;
+    }
     0
 }

@@ -1,6 +1,6 @@
 //! Queue pairs: made, moved from state to state, asked and given back.
 
-use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX};
+use super::contexts::{INLINE_MAX, PIECES_MAX, QUEUE_MAX, REQUESTS_MAX, mtu};
 use super::events::settled;
 use super::{CONDITION, MUTEX, code, none, open_of};
 use crate::adapter::constants::attributes::*;
@@ -12,9 +12,14 @@ use crate::interfaces::Interface;
 use crate::layout::*;
 use crate::thread;
 use std::ffi::{c_int, c_void};
+use std::net::IpAddr;
 
 /// `IBV_QP_INIT_ATTR_PD`, the one field of the extended attributes that is known beside the operations to be sent.
 const EX_DOMAIN: u32 = 1;
+/// What five bits of InfiniBand's messages hold, and three.
+const TIMER_MAX: u8 = 31;
+/// See [`TIMER_MAX`].
+const RETRIES_MAX: u8 = 7;
 /// What datagrams carry in front of their data.
 const DATAGRAM_HEADS: usize = 28;
 
@@ -48,7 +53,8 @@ fn transport(
     }
     let (socket, number) = adapter.number_for_datagrams(interface.at)?;
     let datagram_max = interface.mtu.min(65_535) - DATAGRAM_HEADS;
-    let ud = Ud::new(socket, interface.at, number, domain, datagram_max);
+    let message_max = 128 << mtu(interface);
+    let ud = Ud::new(socket, interface.at, number, domain, datagram_max, message_max);
     Ok((number, Transport::Datagrams(Box::new(ud))))
 }
 
@@ -92,7 +98,7 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut Pd, attr: *mut QpInitAttr) -> *m
     };
     let receives = shared.unwrap_or_else(|| {
         let (room, pieces) = (attr.cap.max_recv_wr, attr.cap.max_recv_sge);
-        adapter.receives.insert(Receives { room, pieces, ..Receives::default() })
+        adapter.receives.insert(Receives { room, pieces, domain, ..Receives::default() })
     });
     let pair = Pair {
         number,
@@ -177,14 +183,14 @@ fn allowed(from: c_int, to: c_int, is_datagram: bool) -> Option<(c_int, c_int)> 
         (STATE_INIT, STATE_RTR, false) => {
             (STATE | ROUTE | PATH_MTU | DEST | RQ_PSN | DEST_READS | RNR_TIMER, PKEY | ACCESS)
         }
-        (STATE_RTR, STATE_RTS, true) => (STATE | SQ_PSN, QKEY),
+        (STATE_RTR, STATE_RTS, true) => (STATE | SQ_PSN, CURRENT | QKEY),
         (STATE_RTR, STATE_RTS, false) => {
-            (STATE | SQ_PSN | TIMEOUT | RETRIES | RNR_RETRIES | READS, ACCESS | RNR_TIMER)
+            (STATE | SQ_PSN | TIMEOUT | RETRIES | RNR_RETRIES | READS, CURRENT | ACCESS | RNR_TIMER)
         }
         (STATE_RTS, STATE_SQD, false) => (STATE, CURRENT | DRAIN_NOTICE),
         (STATE_SQD, STATE_RTS, false) => (STATE, CURRENT | ACCESS | RNR_TIMER),
-        (STATE_RTS, STATE_RTS, true) => (0, STATE | QKEY),
-        (STATE_RTS, STATE_RTS, false) => (0, STATE | ACCESS | RNR_TIMER),
+        (STATE_RTS, STATE_RTS, true) => (0, STATE | CURRENT | QKEY),
+        (STATE_RTS, STATE_RTS, false) => (0, STATE | CURRENT | ACCESS | RNR_TIMER),
         _ => return None,
     })
 }
@@ -216,15 +222,27 @@ fn note(known: &mut QpAttr, given: &QpAttr, mask: c_int) {
     }
 }
 
-/// What is wrong with what the mask names.
-fn is_unfit(given: &QpAttr, mask: c_int) -> bool {
+/// Whether something is wrong with what the mask names, for a queue pair in this state.
+fn is_unfit(from: c_int, given: &QpAttr, mask: c_int) -> bool {
     let has = |bit| mask & bit != 0;
-    has(PORT) && given.port_num != 1
+    let route = &given.ah_attr;
+    has(CURRENT) && given.cur_qp_state != from
+        || has(PORT) && given.port_num != 1
         || has(PKEY) && given.pkey_index != 0
-        || has(ROUTE) && (given.ah_attr.is_global == 0 || given.ah_attr.grh.sgid_index != 0)
+        || has(ROUTE) && (route.is_global == 0 || route.port_num != 1 || route.grh.sgid_index != 0)
+        || has(PATH_MTU) && !(1..=5).contains(&given.path_mtu)
+        || has(TIMEOUT) && given.timeout > TIMER_MAX
+        || has(RNR_TIMER) && given.min_rnr_timer > TIMER_MAX
+        || has(RETRIES) && given.retry_cnt > RETRIES_MAX
+        || has(RNR_RETRIES) && given.rnr_retry > RETRIES_MAX
         || has(READS) && given.max_rd_atomic > REQUESTS_MAX
         || has(DEST_READS) && given.max_dest_rd_atomic > REQUESTS_MAX
         || has(DEST) && given.dest_qp_num >> 24 != 0
+}
+
+/// Address and number of the peer.
+fn destination(attr: &QpAttr) -> (IpAddr, u32) {
+    (number::address(&attr.ah_attr.grh.dgid.0), attr.dest_qp_num)
 }
 
 #[unsafe(no_mangle)]
@@ -238,8 +256,12 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
     let is_datagram = qp.qp_type == TYPE_UD;
     let Some((needed, optional)) = allowed(from, to, is_datagram) else { return libc::EINVAL };
     let is_named = mask & needed == needed && mask & !(needed | optional) == 0;
-    if !is_named && !matches!(to, STATE_RESET | STATE_ERR) || is_unfit(given, mask) {
+    if !is_named && !matches!(to, STATE_RESET | STATE_ERR) || is_unfit(from, given, mask) {
         return libc::EINVAL;
+    }
+    // A connection has two ends.
+    if mask & DEST != 0 && (pair.at, pair.number) == destination(given) {
+        return libc::EOPNOTSUPP;
     }
     note(&mut pair.attr, given, mask);
     // Packet numbers have 24 bits.
@@ -259,8 +281,8 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
         }
         (STATE_RTR, false) if from == STATE_INIT => {
             if let Some(pair) = adapter.pairs.get(qp.handle) {
-                let at = number::address(&pair.attr.ah_attr.grh.dgid.0);
-                pair.route = Some(Route { at, number: pair.attr.dest_qp_num });
+                let (at, number) = destination(&pair.attr);
+                pair.route = Some(Route { at, number });
             }
             if let Err(error) = adapter.go(qp.handle) {
                 return code(&error);
