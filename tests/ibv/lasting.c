@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, length;
 static char *out, *in;
@@ -48,6 +49,12 @@ int main(int count, char **words) {
         MPI_Error_class(code, &class);
         printf("rank %d: %s\n", rank, class == MPI_ERR_PROC_ABORTED ? "aborted" : "another error");
         fflush(stdout);
+        /* The error of the rank whose errors are fatal ends the job. It may find it later than this one, which is to be there and to
+         * look around until then. */
+        for (int flag, ms = 0; !strcmp(how, "fatal") && ms < 40000; ms++) {
+            MPI_Iprobe(0, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+            usleep(1000);
+        }
     }
     if (size > 2 && rank != 1)
         for (int round = 0; round < 20; round++)

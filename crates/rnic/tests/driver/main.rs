@@ -3,6 +3,7 @@
 mod at_once;
 #[path = "../job/mod.rs"]
 mod job;
+mod leaving;
 
 use fabric::{Atomic, Completion, Done, Remote, Verbs};
 use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
