@@ -26,7 +26,7 @@ check() {
     case $name in *[a-z]) ;; *) fail "$name: must end with a letter, for numbers follow" ;; esac
     case $2$mtu in *[!0-9]*) fail "COUNT and MTU must be numbers: $2 $mtu" ;; esac
     [ "$mtu" -ge 1280 ] || fail "MTU $mtu: at least 1280, for IPv6 has no less (an interface that is there takes less: ip link set)"
-    [ -z "$(ls /run/netns 2>/dev/null | sed -n "/^$name[0-9s][0-9]*\$/p;/^${name}s\$/p")" ] || fail "$name: there are hosts of this name"
+    [ -z "$(ls /run/netns 2>/dev/null | sed -n "/^$name[0-9s][0-9]*\$/p")" ] || fail "$name: there are hosts of this name"
 }
 
 # One more net: a cable between two, or one from each to a switch.

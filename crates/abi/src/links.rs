@@ -105,7 +105,8 @@ pub fn explanation(tariff: &Tariff, has_others: bool, head: &str) -> String {
     )
 }
 
-/// Does this rank's part behind the last barrier of the job, in its communicator, where not all may `have_met`. What fails is not measured.
+/// Does this rank's part behind the last barrier of the job, in its communicator: unless some rank is lost and so not all `have_met` there.
+/// What fails is not measured.
 pub fn measure(cx: &Cx, last: Handle, have_met: bool) {
     let part = PART.lock().unwrap_or_else(|e| e.into_inner()).take();
     match part {

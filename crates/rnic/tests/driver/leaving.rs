@@ -1,19 +1,16 @@
 //! The end of ranks by reliable datagrams.
 
-use crate::job::{LOCAL, LONG, SECRET, memory};
+use crate::job::{LONG, memory};
+use crate::job_of;
 use fabric::Verbs;
 use rnic::{Listening, Rnic};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// One who is heard of for the first time while a rank leaves: it does not wait for a rank that has gone without a word.
 #[test]
 fn who_is_heard_of_by_a_rank_that_leaves_is_taken_leave_of() {
-    let listening: Vec<Listening> = (0..3).map(|_| Listening::for_datagrams(LOCAL).unwrap()).collect();
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
-    let mut job = listening.into_iter().enumerate().map(open);
-    let [mut rank, mut known, mut late]: [Rnic; 3] = [0; 3].map(|_| job.next().unwrap());
+    let job: Result<[Rnic; 3], _> = job_of(3, Listening::for_datagrams).try_into();
+    let Ok([mut rank, mut known, mut late]) = job else { panic!("three were asked for") };
     let into = memory(&mut rank, 8, 0);
     (0..2).for_each(|work| rank.post_receive(0, into, work));
     let start = Instant::now();

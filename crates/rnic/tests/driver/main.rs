@@ -20,6 +20,14 @@ fn ranks(secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
     ranks_at(LOCAL, secrets, listen)
 }
 
+/// As many ranks of one job over the loopback.
+fn job_of(ranks: usize, listen: Listen) -> Vec<Rnic> {
+    let listening: Vec<Listening> = (0..ranks).map(|_| listen(LOCAL).unwrap()).collect();
+    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
+    let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
+    listening.into_iter().enumerate().map(open).collect()
+}
+
 fn ranks_at(address: IpAddr, secrets: [Secret; 2], listen: Listen) -> [Rnic; 2] {
     let listening = [0, 1].map(|_| listen(address).unwrap());
     let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
@@ -59,7 +67,7 @@ fn messages_and_writes_go_over_ipv6() {
 }
 
 /// Ranks end side by side: each waits for the other to take leave.
-fn end(job: [Rnic; 2]) {
+fn end(job: impl IntoIterator<Item = Rnic>) {
     std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
 }
 
@@ -539,10 +547,7 @@ fn a_peer_of_unreliable_datagrams_that_has_ended_is_lost() {
 #[test]
 fn who_shares_its_core_looks_at_all_peers() {
     let looks = |shares: bool| {
-        let listening: Vec<Listening> = (0..3).map(|_| Listening::at(LOCAL).unwrap()).collect();
-        let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-        let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
-        let mut job: Vec<Rnic> = listening.into_iter().enumerate().map(open).collect();
+        let mut job = job_of(3, Listening::at);
         job[0].share_core(shares);
         let into = memory(&mut job[0], 8, 0);
         let mut most = 0;
@@ -559,7 +564,7 @@ fn who_shares_its_core_looks_at_all_peers() {
             }
             most = if message > 1 { most.max(looks) } else { 0 };
         }
-        std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
+        end(job);
         most
     };
     let (shared, alone) = (looks(true), looks(false));
@@ -570,10 +575,7 @@ fn who_shares_its_core_looks_at_all_peers() {
 #[test]
 fn all_ranks_of_a_large_job_may_come_at_once() {
     const RANKS: usize = 80;
-    let listening: Vec<Listening> = (0..RANKS).map(|_| Listening::at(LOCAL).unwrap()).collect();
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let open = |(me, l): (usize, Listening)| l.open(me, addresses.clone().into(), SECRET).unwrap();
-    let mut job: Vec<Rnic> = listening.into_iter().enumerate().map(open).collect();
+    let mut job = job_of(RANKS, Listening::at);
     let into = memory(&mut job[0], 8, 0);
     for me in 1..RANKS {
         job[0].post_receive(0, into, me as u64);
@@ -590,5 +592,5 @@ fn all_ranks_of_a_large_job_may_come_at_once() {
         }
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
-    std::thread::scope(|scope| job.into_iter().for_each(|rank| drop(scope.spawn(move || drop(rank)))));
+    end(job);
 }

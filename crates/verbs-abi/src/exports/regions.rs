@@ -2,6 +2,7 @@
 
 use super::{code, errno, none};
 use crate::layout::*;
+use memcopy::PAGE;
 use rnic::stack::Rights;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -12,8 +13,6 @@ const ACCESS_REMOTE_ATOMIC: c_uint = 8;
 const ACCESS_ZERO_BASED: c_uint = 32;
 /// `IBV_ACCESS_OPTIONAL_RANGE`: what may be left out, as relaxed order is.
 const ACCESS_OPTIONAL: c_uint = 0x3ff0_0000;
-/// Granularity of the kernel's rights.
-const PAGE: usize = 4096;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ibv_reg_mr(pd: *mut Pd, addr: *mut c_void, length: usize, access: c_int) -> *mut Mr {
