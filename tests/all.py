@@ -259,14 +259,14 @@ def by_targets():
     yield Stage("one-sided, by targets", ["env", "TERN_WIN=active", *active])
 
 
-# Programs of tests/c and modules of mpi4py's suite that meet much of what an ABI says: of Open MPI's these are enough each time.
+# Programs of tests/c and modules of mpi4py's suite that meet much of what an ABI says: these are enough each time.
 MUCH_ABI = ["coll/", "comm/", "datatype/", "env/", "errors/", "info/", "p2p/", "session/", "tools/", "topo/", "io/open", "rma/objects"]
 MUCH_OF_MPI4PY = ["attributes", "comm", "errhandler", "errorcode", "exceptions", "group", "info", "objmodel", "op", "p2p_buf", "request",
                   "status", "toplevel"]
 
 
-def other_abis(peers):
-    """Programs that compilers of MPICH and Open MPI below `peers` have made, those that there are."""
+def other_abis(peers, short):
+    """Programs that compilers of MPICH and Open MPI below `peers` have made, those that there are: what is long at night."""
     python, tests = sys.executable, ROOT / "tests"
     for abi, whose in (("mpich", "MPICH's ABI"), ("openmpi", "Open MPI's ABI")):
         peer = peers / abi / "bin" / "mpicc"
@@ -274,8 +274,10 @@ def other_abis(peers):
             continue
         yield Stage(f"{whose}, values", [python, tests / "abi" / "values.py", abi, peer])
         yield Stage(f"{whose}, Fortran programs", [python, tests / "abi" / "fortran.py", abi])
-        # One number of ranks each: below the library it is the same as with the standard ABI.
-        ranks, words, modules = ("3", [], []) if abi == "mpich" else ("2", MUCH_ABI, MUCH_OF_MPI4PY)
+        # One number of ranks each: below the library it is the same as with the standard ABI. By day MPICH's wheel is what runs the
+        # suite of mpi4py on two ranks.
+        ranks, words = ("3" if abi == "mpich" else "2"), MUCH_ABI if short else []
+        modules = MUCH_OF_MPI4PY if short and abi == "openmpi" else []
         programs = [python, tests / "run.py", "--mpicc", peer, "--abi", abi, "--np", ranks, *words]
         wheel = [python, tests / "mpi4py" / "run.py", "--abi", abi, "--np", "2", *(f"test_{module}" for module in modules)]
         yield Stage(f"{whose}, C programs and mpi4py's wheel", programs, beside=[wheel])
@@ -289,8 +291,10 @@ def stages(arguments):
         yield Stage("Fortran by all compilers", [sys.executable, ROOT / "tests" / "fortran" / "run.py"])
         yield from over_adapters(short=False)
         yield from between_hosts(short=False)
-        yield Stage("C conformance on 4 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4"])
-        yield Stage("mpi4py's suite on 2 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "2"])
+        yield Stage("C conformance on 4 and 7 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4,7"])
+        yield Stage("mpi4py's suite on 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "2,4"])
+        find_launchers()
+        yield from other_abis(ROOT / "build" / "peers", short=False)
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
         yield Stage("long studies", [cargo, "test", "-p", "sim", "--test", "modelled", "--", "--ignored"])
         return
@@ -298,11 +302,11 @@ def stages(arguments):
         find_launchers()
     python, tests = sys.executable, ROOT / "tests"
     peer = ROOT / "build" / "peers" / "mpich" / "bin" / "mpicc"
-    # With the ABI of MPICH all programs run on 3 ranks and mpi4py's wheel on 2, by the same library below it. On 4 those run that care for
-    # powers of two; all of these, as all that is left out here, run at night.
-    ranks, of_suite, on_four = "1,2,4" if arguments.quick else "1,2,3,4,7", "2,3,4", []
-    if not arguments.quick and peer.exists():
-        ranks, of_suite, on_four = "1,2,7", "3,4", [[python, tests / "run.py", "--np", "4", "coll", "topo"]]
+    # By day the suite runs on two ranks with mpi4py's wheel and the ABI of MPICH, by the same library below it; and on more ranks than three
+    # programs that care for powers of two, or for many. All that is left out here runs at night.
+    many = [python, tests / "run.py", "--np", "4,7", "coll", "topo", "progress/first_message", "p2p/polls_share_cores"]
+    ranks, on_more = ("1,2,4", []) if arguments.quick else ("1,2,3", [many])
+    of_suite = "3" if peer.exists() else "2,3"
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
     yield from unit_tests() if arguments.quick else [beside_compilers(cargo)]
@@ -315,12 +319,13 @@ def stages(arguments):
     yield Stage("installed and moved", [python, tests / "install.py"])
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [["env", "CFLAGS=-O0 -g0", python, tests / "mpi4py" / "install.py"]]
-    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_four, *suite])
+    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_more, *suite])
     yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
     if not arguments.quick:
         of_mpi4py = [python, tests / "mpi4py" / "run.py", "--np"]
         # mpi4py's suite keeps one core busy at a time.
-        yield Lanes([*forced(), *over_adapters(short=True), *between_hosts(short=True), *by_targets(), *other_abis(peer.parents[2])], [
+        yield Lanes([*forced(), *over_adapters(short=True), *between_hosts(short=True), *by_targets(), *other_abis(peer.parents[2], short=True)], [
+            Stage("papers in virtual time", [python, tests / "papers.py"], check=True),
             Stage("mpi4py's suite on 1 rank", [*of_mpi4py, "1"]),
             # Of datatypes no other rank hears, and these tests of Python's side of them take a third of all the time.
             Stage("mpi4py's suite", [*of_mpi4py, of_suite, "--without", "test_datatype"]),

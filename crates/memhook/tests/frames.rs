@@ -1,7 +1,7 @@
 //! Frames are those of the pages that are there, the same as long as these are, and others once memory has gone, however it went.
 
 #[allow(dead_code)] // other tests use all of it
-#[path = "../../proto/tests/adapter/pin.rs"]
+#[path = "../../proto/tests/protocols/adapter/pin.rs"]
 mod pin;
 #[path = "../../../tests/require.rs"]
 mod require;

@@ -4,6 +4,7 @@
 #[path = "../../../tests/require.rs"]
 mod require;
 
+#[path = "protocols/adapter/mod.rs"]
 mod adapter;
 
 use adapter::{Adapter, Net, Shared};

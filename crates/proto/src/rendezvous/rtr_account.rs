@@ -17,7 +17,7 @@
 //!   has answered, none is on its way any more, and the next RTS lets it resume (resume-RTR).
 //! - With stop-RTR the receiver takes all its RTRs for granted as dropped. (The dissertation does not
 //!   say so. A receive whose RTR was dropped would else let later ones send theirs, which the
-//!   sender would give to the wrong send: `tests/races` finds it.)
+//!   sender would give to the wrong send: `tests/protocols/races` finds it.)
 //! - Memory that is not registered is not registered for an RTR before receives of the envelope were seen to wait long
 //!   enough to hide it. (The dissertation's buffers come again.)
 //! - Each side keeps account of the envelopes used last. A sender that has forgotten some takes each new

@@ -13,11 +13,12 @@ use std::path::PathBuf;
 use lexopt::{Arg, Parser, ValueExt};
 
 const HELP: &str = "\
-usage: tern sim reproduce [--out DIR] [--list] [PAPER ...]
+usage: tern sim reproduce [--out DIR] [--list] [--short] [PAPER ...]
        tern sim run PROGRAM [OPTIONS]
 
   reproduce   runs the experiments of the papers on their platforms (all, or those named) and
-              prints paper / Tern / difference; writes the table and figures to DIR (build/sim)
+              prints paper / Tern / difference; writes the table and figures to DIR (build/sim);
+              --short: the papers, and what of the oracle takes little time
   run         runs one of the built-in programs on a cluster; --help explains its options";
 
 /// Runs `tern sim`.
@@ -41,7 +42,7 @@ pub fn run(mut arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 fn reproduce(arguments: Vec<OsString>) -> Result<(), String> {
-    let (mut names, mut out) = (Vec::new(), PathBuf::from("build/sim"));
+    let (mut names, mut out, mut short) = (Vec::new(), PathBuf::from("build/sim"), false);
     let mut parser = Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(text)? {
         match argument {
@@ -50,6 +51,7 @@ fn reproduce(arguments: Vec<OsString>) -> Result<(), String> {
                 return Ok(());
             }
             Arg::Long("out") => out = parser.value().map_err(text)?.into(),
+            Arg::Long("short") => short = true,
             Arg::Long("list") => {
                 reproduce::STUDIES.iter().for_each(|(name, about, _)| println!("{name:<8} {about}"));
                 return Ok(());
@@ -58,7 +60,7 @@ fn reproduce(arguments: Vec<OsString>) -> Result<(), String> {
             other => return Err(format!("{}\n{HELP}", other.unexpected())),
         }
     }
-    reproduce::run(&names, &out)
+    reproduce::run(&names, short, &out)
 }
 
 fn text(error: lexopt::Error) -> String {

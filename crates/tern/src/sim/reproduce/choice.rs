@@ -51,7 +51,6 @@ pub fn oracle() -> Result<Study, String> {
 }
 
 /// What of it takes little time.
-#[cfg(test)]
 pub fn quick() -> Result<Study, String> {
     part(&SHORTER)
 }

@@ -5,24 +5,16 @@
 //! `TERN_RACES=all` explores the wide sets too (minutes); a failure prints its scenario and the
 //! steps that led to it.
 
-#[path = "../adapter/mod.rs"]
-mod adapter;
 mod cancels;
-#[path = "../fake/mod.rs"]
-mod fake;
 mod pairs;
 mod play;
-#[path = "../random/mod.rs"]
-mod random;
 mod room;
-#[path = "../rules/mod.rs"]
-mod rules;
 mod scenario;
 mod stage;
 
+use crate::random::Random;
 use play::{OnPanic, Path, explore, play, wander};
 use proto::Protocol;
-use random::Random;
 use scenario::{Act, RACING, Scenario};
 use stage::{Hostile, Scripted};
 
@@ -75,7 +67,8 @@ fn long_scenarios() {
         let mut random = Random::new(seed);
         let scenario = random.scenario();
         let mut path = Path::Random(random);
-        let _seed = OnPanic(|| eprintln!("TERN_SEED={seed} cargo test -p proto --test races long_scenarios"));
+        let _seed =
+            OnPanic(|| eprintln!("TERN_SEED={seed} cargo test -p proto --test protocols long_scenarios"));
         play::<Scripted>(&scenario, &mut path, seed);
         if seed % 5 == 0 {
             play::<Hostile>(&scenario, &mut path, seed / 5);

@@ -3,16 +3,12 @@
 //!
 //! `TERN_SWARM_SEEDS=10000` for a night; a failure prints the seed and the command.
 
-mod adapter;
-mod random;
-mod rules;
-
-use adapter::{Adapter, Net};
+use crate::adapter::{Adapter, Net};
+use crate::random::Random;
+use crate::rules::{Got, History};
 use fabric::{Device, Nap, Pair, Span};
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, EagerBy, Engine, Limits, Mode, OpId, Outcome, Protocol, Tuning, Want};
-use random::Random;
-use rules::{Got, History};
 use shm::{Options, Shm};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -408,7 +404,10 @@ struct OnPanic(u64);
 impl Drop for OnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("TERN_SWARM_FIRST={} TERN_SWARM_SEEDS=1 cargo test -p proto --test swarm", self.0);
+            eprintln!(
+                "TERN_SWARM_FIRST={} TERN_SWARM_SEEDS=1 cargo test -p proto --test protocols swarm",
+                self.0
+            );
         }
     }
 }

@@ -2,8 +2,6 @@
 
 mod choices;
 mod early;
-#[path = "../fake/mod.rs"]
-mod fake;
 mod journals;
 mod looks;
 mod malformed;

@@ -1,7 +1,7 @@
 //! Virtual time of actors that take turns: whoever is earliest acts. An actor is a coroutine; it gives way
 //! when its time passes, so what it does afterwards is seen by all who come later, and by nobody before.
 
-use super::fake::{Effort, Time};
+use crate::fake::{Effort, Time};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

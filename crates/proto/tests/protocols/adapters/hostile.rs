@@ -2,9 +2,9 @@
 //! received is whole when its operation ends, and memory that was given back is left alone, also where
 //! transfers fail. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
+use super::{hostile_net, scarce, span};
 use crate::adapter::{Adapter, Shared};
 use crate::random::Random;
-use crate::{hostile_net, scarce, span};
 use fabric::Nap;
 use proto::channel::{Channel, Settings};
 use proto::{CacheLimits, Engine, Failure, Limits, Mode, OpId, Protocol, Tuning, Want};

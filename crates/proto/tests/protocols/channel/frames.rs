@@ -1,7 +1,7 @@
 //! What a device promises of each frame, and the memory that frames take.
 
-use super::adapter::{Adapter, Net};
 use super::{arrive, connected, look, pair, settings, settle, span, take};
+use crate::adapter::{Adapter, Net};
 use fabric::{Device, Distance, Fault, Local, Span, Transfers};
 use proto::Event;
 use proto::channel::{Channel, Settings};

@@ -1,9 +1,9 @@
 //! Random one-sided epochs against a model of bytes, under every schedule, over adapters that promise no more than
 //! verbs do. Seeds: `TERN_HOSTILE_SEEDS=1000` for a night; a failure prints the conditions.
 
+use super::{hostile_net, scarce, span};
 use crate::adapter::{self, Adapter, Net, Shared};
 use crate::random::Random;
-use crate::{hostile_net, scarce, span};
 use fabric::{Distance, Nap};
 use proto::channel::{Channel, Settings};
 use proto::epoch::{Ending, Mark, Schedule};

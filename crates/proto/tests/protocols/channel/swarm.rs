@@ -1,8 +1,8 @@
 //! Ranks that send to each other at random, over adapters that do things in order and over hostile ones:
 //! frames come whole, once and in order, and a frame behind a write finds it placed.
 
-use super::adapter::{self, Adapter, Net, Shared};
 use super::{bytes, settings, span};
+use crate::adapter::{self, Adapter, Net, Shared};
 use crate::random::Random;
 use fabric::{Device, Local, Rank, Remote, Span, Transfers};
 use proto::channel::{Channel, Settings};
@@ -267,7 +267,10 @@ struct OnPanic(u64);
 impl Drop for OnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("TERN_SWARM_FIRST={} TERN_SWARM_SEEDS=1 cargo test -p proto --test channel", self.0);
+            eprintln!(
+                "TERN_SWARM_FIRST={} TERN_SWARM_SEEDS=1 cargo test -p proto --test protocols channel",
+                self.0
+            );
         }
     }
 }

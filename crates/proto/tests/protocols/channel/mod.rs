@@ -1,16 +1,12 @@
 //! Frames over registered memory: whole, once, in order, by whichever path, whatever the adapters
 //! delay; and a fault that names the peer for everything a peer must not do.
 
-#[path = "../adapter/mod.rs"]
-mod adapter;
 mod frames;
 mod malformed;
 mod paths;
-#[path = "../random/mod.rs"]
-mod random;
 mod swarm;
 
-use adapter::{Adapter, Net, Shared};
+use crate::adapter::{Adapter, Net, Shared};
 use fabric::{Device, Rank, Span};
 use proto::channel::{Channel, Settings};
 

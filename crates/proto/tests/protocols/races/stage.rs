@@ -1,9 +1,9 @@
 //! What ranks play on: a scripted device, on which each frame arrives when a step says so, and adapters that
 //! keep no promise which verbs do not make.
 
-use super::adapter::{self, Adapter};
-use super::fake::{self, Fake};
 use super::scenario::Scenario;
+use crate::adapter::{self, Adapter};
+use crate::fake::{self, Fake};
 use fabric::{Device, Rank};
 use proto::Engine;
 use proto::channel::{Channel, Settings};

@@ -1,7 +1,7 @@
 //! A peer that does not keep to the rules.
 
-use super::adapter::{Adapter, Net};
 use super::{connected, pair, settings, settle, span, take};
+use crate::adapter::{Adapter, Net};
 use fabric::{Device, Fault, Local, Span, Transfers};
 use proto::channel::{Channel, Settings};
 use wire::slot::VERSION;

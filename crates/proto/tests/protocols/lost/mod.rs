@@ -2,12 +2,10 @@
 //! shared memory, both ends, in virtual time. The device is a model whose costs are round; each rank has its
 //! application and the thread beside it, which acts by the rules of `abi/engine.rs`.
 
-#[path = "../fake/mod.rs"]
-mod fake;
 mod hours;
 
+use crate::fake::{Fake, Net};
 use fabric::Span;
-use fake::{Fake, Net};
 use hours::{Costs, Hours};
 use proto::{Engine, Limits, Manner, Mode, OpId, Want};
 use std::cell::{Cell, RefCell};
@@ -52,7 +50,7 @@ impl Rank {
     }
 
     fn now_ns(&self) -> u64 {
-        use fake::Time;
+        use crate::fake::Time;
         self.hours.now_ns()
     }
 

@@ -1,10 +1,10 @@
 //! A scenario being played on a [`Stage`], in every order or in orders by chance, and what is demanded of it.
 
-use super::rules::{Got, History};
 use super::scenario::{Act, Scenario, Step};
 use super::stage::{Scripted, Stage};
 use super::{CONTEXT, EAGER};
 use crate::random::Random;
+use crate::rules::{Got, History};
 use fabric::{Device, Rank, Span};
 use proto::{CacheLimits, Engine, Limits, OpId, Outcome, Tuning, Want};
 use std::cell::RefCell;

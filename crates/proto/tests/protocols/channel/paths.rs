@@ -1,7 +1,7 @@
 //! Which path a frame takes, and the credits of both.
 
-use super::adapter::{Adapter, Net};
 use super::{arrive, connected, look, pair, settings, settle, span, take};
+use crate::adapter::{Adapter, Net};
 use fabric::{Device, Local, Rank, Span, Transfers};
 use proto::Event;
 use proto::channel::{Channel, Settings};
