@@ -6,6 +6,7 @@
 
 enum { TAG_CONTROL = 9001, MOST_READINGS = 200, LEAST_READINGS = 5, TRIPS = 16, MOST_RANKS = 64 };
 
+int bench_threads = MPI_THREAD_SINGLE;
 struct bench bench;
 
 static int pinning = 1;
@@ -56,12 +57,15 @@ static void parse(int argc, char **argv)
 
 void bench_start(int *argc, char ***argv, const char *name, int least_ranks, size_t min, size_t max)
 {
-	MPI_Init(argc, argv);
+	int provided;
+	MPI_Init_thread(argc, argv, bench_threads, &provided);
 	bench = (struct bench){ .name = name, .seconds = 0.2, .min = min, .max = max };
 	MPI_Comm_rank(MPI_COMM_WORLD, &bench.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &bench.ranks);
 	parse(*argc, *argv);
 	bench.cores = cores_allowed();
+	if (provided < bench_threads)
+		bench_fail("the library has no such thread support");
 	if (bench.ranks < least_ranks)
 		bench_fail("not enough ranks");
 	/* After MPI_Init, because the rank is not known before; threads that the library has

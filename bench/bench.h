@@ -22,6 +22,9 @@ struct bench {
 };
 extern struct bench bench;
 
+/* The level of thread support that is asked for, set before the start if it is another than MPI_THREAD_SINGLE. */
+extern int bench_threads;
+
 /* Starts MPI, reads the options and pins rank n to core n when there are enough cores. */
 void bench_start(int *argc, char ***argv, const char *name, int least_ranks, size_t min, size_t max);
 

@@ -12,7 +12,7 @@ use crate::bytes;
 use crate::cma::{self, Direction};
 use crate::layout::Layout;
 use crate::link::{self, Link, Reach, word64};
-use crate::nap::{self, Patience, Stage};
+use crate::nap::{self, LONG_YIELDS, Patience, Stage};
 use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
 use crate::ring::{IN_BLOCK, INLINE, TURN_BYTES};
@@ -459,7 +459,7 @@ impl Device for Shm {
 
     #[inline]
     fn idle(&mut self, round: u32) -> ShmNap {
-        match self.patience.stage(round, self.threads.max(1)) {
+        match self.patience.stage(round, self.threads.max(1), &LONG_YIELDS) {
             Stage::Spin => return ShmNap::Spin,
             Stage::Yield => return ShmNap::Yield,
             Stage::Sleep => self.armed = true,

@@ -6,7 +6,8 @@
 //! publishes after it sees the flag. Where the kernel lacks membarrier sleeps are kept short.
 
 use crate::sync::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic;
+use std::time::{Duration, Instant};
 
 /// Bit of the sleep word: threads that wait inside MPI sleep, or are about to. With
 /// MPI_THREAD_MULTIPLE there may be several.
@@ -51,14 +52,15 @@ impl Patience {
 
     /// With a core for each thread that waits it pays to spin for some 50 µs, the cost of being woken,
     /// and to yield for a while after. With fewer, every spin takes time from the one that is waited
-    /// for. Ranks that are more than cores yield at once, and after some turns in vain they sleep. Threads
-    /// that are more than their rank's cores look for a moment and sleep: who sleeps is run soon after it is woken,
-    /// who yields to a thread that computes only when that has used up its time.
+    /// for: they yield at once, and after some turns in vain they sleep. Who yields to a thread that computes comes back
+    /// only when that has used up its time, and who sleeps runs soon after it is woken: so where yields are found to be
+    /// `long` ones, who waits sleeps at once, but for a moment where its rank has cores.
     #[inline]
-    pub fn stage(&self, round: u32, threads: usize) -> Stage {
+    pub fn stage(&self, round: u32, threads: usize, long: &LongYields) -> Stage {
         let (spin, sleep) = match threads {
             _ if threads <= self.share => (2000, 6000),
-            1 => (0, 20),
+            _ if !long.are_expected(round) => (0, 20),
+            _ if self.is_scarce() => (0, 0),
             _ => (100, 100),
         };
         match round {
@@ -71,6 +73,47 @@ impl Patience {
     /// Whether there are fewer cores than ranks.
     pub fn is_scarce(&self) -> bool {
         self.share == 0
+    }
+}
+
+/// Whether to yield takes long here: so many waits, from now on, are to do without. Of a process, for who yields has let go of
+/// its rank.
+pub struct LongYields(atomic::AtomicU32);
+
+/// What this process has found.
+pub static LONG_YIELDS: LongYields = LongYields::none();
+
+/// A yield that takes so long was to a thread that computes: threads that wait for messages are back in microseconds, and
+/// systems let those that compute go on for some milliseconds.
+const LONG: Duration = Duration::from_millis(2);
+/// So many waits do without yielding after such a one; then it is tried again.
+const WAITS_WITHOUT: u32 = 64;
+
+impl LongYields {
+    const fn none() -> LongYields {
+        LongYields(atomic::AtomicU32::new(0))
+    }
+
+    /// Yields.
+    pub fn give_way(&self) {
+        let begun = Instant::now();
+        std::thread::yield_now();
+        self.note(begun.elapsed());
+    }
+
+    fn note(&self, took: Duration) {
+        if took > LONG {
+            self.0.store(WAITS_WITHOUT, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a wait that is in this round does without. Threads that count at the same time may count one wait for two.
+    fn are_expected(&self, round: u32) -> bool {
+        let left = self.0.load(Ordering::Relaxed);
+        if left > 0 && round == 0 {
+            self.0.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
     }
 }
 
@@ -270,16 +313,36 @@ mod tests {
 
     #[test]
     fn who_waits_spins_only_with_a_core_of_its_own() {
-        let patience = Patience::new(2, 4, true);
+        let (patience, long) = (Patience::new(2, 4, true), LongYields::none());
         assert_eq!(
-            [0, 1999, 2000, 6000].map(|round| patience.stage(round, 2)),
+            [0, 1999, 2000, 6000].map(|round| patience.stage(round, 2, &long)),
             [Stage::Spin, Stage::Spin, Stage::Yield, Stage::Sleep]
         );
-        assert_eq!([0, 100].map(|round| patience.stage(round, 3)), [Stage::Spin, Stage::Sleep]);
+        for (patience, threads) in
+            [(patience, 3), (Patience::new(3, 2, true), 1), (Patience::new(3, 2, true), 2)]
+        {
+            assert_eq!(
+                [0, 20].map(|round| patience.stage(round, threads, &long)),
+                [Stage::Yield, Stage::Sleep]
+            );
+        }
+    }
+
+    /// Beside threads that compute, for some waits; with cores of its own a rank does not yield to them.
+    #[test]
+    fn who_came_back_late_sleeps_instead_of_yielding() {
+        let (few, none, long) = (Patience::new(1, 2, true), Patience::new(3, 2, true), LongYields::none());
+        long.note(LONG / 2);
+        assert_eq!(few.stage(0, 3, &long), Stage::Yield);
+        long.note(LONG * 2);
         assert_eq!(
-            [0, 20].map(|round| Patience::new(3, 2, true).stage(round, 1)),
-            [Stage::Yield, Stage::Sleep]
+            [1, 99, 100].map(|round| few.stage(round, 3, &long)),
+            [Stage::Spin, Stage::Spin, Stage::Sleep]
         );
+        for _ in 0..WAITS_WITHOUT {
+            assert_eq!(none.stage(0, 1, &long), Stage::Sleep);
+        }
+        assert_eq!(none.stage(0, 1, &long), Stage::Yield);
     }
 
     #[test]

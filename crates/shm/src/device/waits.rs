@@ -1,7 +1,7 @@
 //! How a rank waits: spins, yields, sleeps.
 
 use crate::berth::{Berth, Descriptors, Ring};
-use crate::nap::WAITER;
+use crate::nap::{LONG_YIELDS, WAITER};
 use fabric::Nap;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Nap for ShmNap {
     fn take(self) {
         match self {
             ShmNap::Spin => std::hint::spin_loop(),
-            ShmNap::Yield => std::thread::yield_now(),
+            ShmNap::Yield => LONG_YIELDS.give_way(),
             ShmNap::Sleep(berth, seen, longest, beside) => berth.sleep(seen, WAITER, longest, beside),
         }
     }

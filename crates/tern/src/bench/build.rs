@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::library::Library;
 
-const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-falign-loops=64", "-Wall", "-Wextra"];
+const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-pthread", "-falign-loops=64", "-Wall", "-Wextra"];
 const SHARED: &[&str] = &["exchange.c", "bench.c", "stats.c"];
 
 /// The directory with the benchmark sources: as installed, or in the source tree that holds this

@@ -33,6 +33,7 @@ pub struct Case {
 }
 
 /// What more ranks than cores do.
+const THREADS: &str = "an allreduce by each of 1, 2 and 4 threads of each rank at once, with work of their own, and beside one that computes";
 const CROWDED: &[&str] = &["--only", "allreduce,alltoall,allreduce_polled,alltoall_polled", "--max", "1M"];
 
 /// Every case, in the order of the tables.
@@ -62,6 +63,8 @@ pub const ALL: &[Case] = &[
         "allreduce and alltoall of eight ranks; `polled`: begun, then MPI_Test until it is done",
     ),
     printed("oversubscribed4", "collectives", 4, CROWDED, "the same of four ranks"),
+    printed("threads", "threads", 2, &[], THREADS),
+    printed("threads4", "threads", 4, &[], "the same of four ranks"),
     printed("fresh", "fresh", 2, &[], "bandwidth from and into buffers mapped anew for every message"),
     printed(
         "overlap",
@@ -202,6 +205,7 @@ pub const ALL: &[Case] = &[
         &[],
         "one counter that 4 ranks on two hosts add to, and a fence of theirs (size: ranks)",
     ),
+    between("hosts-threads", "threads", 4, &[], THREADS),
     between("hosts-stencil", "stencil", 4, &[], "an iteration of Jacobi's method, by the length of a row"),
     between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
     Case { only_full: true, ..between("hosts-memory64", "memory", 64, &[], "the same with 64 ranks") },
