@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::Way;
@@ -101,7 +101,9 @@ impl<D: Device> World<D> {
                 active.gather(operation, reply);
                 let len = active.batches[target as usize].len();
                 let is_joined = || price::is_joined(&engine.learner().facts, distance, len);
-                if asks || !(is_claimed || len < BATCH_BYTES || is_joined()) {
+                // What is done here waits for nobody: it comes before what others do who hear of what this rank does next.
+                let waits = is_claimed || target != place.rank && (len < BATCH_BYTES || is_joined());
+                if asks || !waits {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 if let Some(since_ns) = since_ns {
@@ -537,6 +539,12 @@ pub(super) fn send_batch<D: Device>(
 ) -> Result {
     let batch = std::mem::take(&mut active.batches[target as usize]);
     if batch.is_empty() {
+        return Ok(());
+    }
+    if target == place.rank {
+        // It stands before all that others tell this rank from here on.
+        active.inbox.push_back(Arrival { from: target, op: None, bytes: batch });
+        active.was_sent(target);
         return Ok(());
     }
     let to = place.world_rank(target) as usize;
