@@ -69,11 +69,9 @@ class Suite:
         self.venv, tree = install.install_wheel() if self.abi else install.install(self.prefix)
         # The exceptions and the counts are Tern's; other libraries run everything, and it is recorded what came of it.
         listed = exceptions(self.name) if self.name == "tern" else dict.fromkeys(("module", "test", "probe", "skips"), {})
-        if self.abi:
-            for kind, more in exceptions(f"wheel_{self.abi}").items():
-                listed[kind].update(more)
-        if self.two_hosts and os.environ.get("TERN_TRANSPORT", "rc") != "rc":
-            for kind, more in exceptions("datagrams").items():
+        over_datagrams = self.two_hosts and os.environ.get("TERN_TRANSPORT", "rc") != "rc"
+        for name, holds in ((f"wheel_{self.abi}", self.abi), ("hosts", self.two_hosts), ("datagrams", over_datagrams)):
+            for kind, more in exceptions(name).items() if holds else ():
                 listed[kind].update(more)
         self.left_out, self.patterns, self.may_skip = listed["module"], listed["test"], listed["skips"]
         self.counts = Counts() if self.name == "tern" and not self.abi else None
@@ -151,7 +149,9 @@ class Suite:
         """What a module that ended well has not looked at."""
         if ran == skipped and module not in self.may_skip:
             return [f"{module}: all of its {ran} tests are skipped: that is no success"]
-        complaint = self.counts and self.counts.complaint(module, ranks, ran, skipped)
+        # What is left out between hosts names its module, and is in the counts, which are those of one host.
+        left_out = sum(pattern.startswith(f"{module}.") for pattern in self.patterns)
+        complaint = self.counts and self.counts.complaint(module, ranks, ran + left_out, skipped)
         return [complaint] if complaint and not self.recording else []
 
 
