@@ -184,7 +184,7 @@ def killed(tools, transport):
 def bench(tools):
     environment = {"TERN_DEVICES": None, "TERN_IBV_LIBRARY": str(library(tools))}
     outcome = run(tools, "verbs", "bench", "--rounds", "8", env=environment, launcher=[tools.tern])
-    figures = re.findall(r"^(rnic|ibv) +(\S.*\S) +(\d+\.\d\d)$", outcome.out, re.MULTILINE)
+    figures = re.findall(r"^(rnic|ibv) +(\S.*\S) +(\d+\.\d\d+)$", outcome.out, re.MULTILINE)
     outcome.expect(outcome.code == 0, "success")
     # 25 of one connection and 9 of datagrams; of the adapter of the system two more with each of four other numbers of connections.
     counts = [sum(adapter == name for adapter, *_ in figures) for name in ("rnic", "ibv")]

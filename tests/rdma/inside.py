@@ -21,11 +21,14 @@ RXE, SIW = "10.9.0.1", "10.9.1.1"
 SENT_SIW = pathlib.Path("/sys/class/net/vec2/statistics/tx_packets")
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
 LIMIT = 60
+# For what measures.
+LONG = 300
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
 # What is remembered of files is to last, so that it shows.
 MOUNTED = "acregmin=30,acregmax=60"
 IWARP = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
+VERIFIED = [*FEW, "p2p/remapped"]
 # How Tern's side of a pair of rpings begins.
 TERN = f"{BIN}/tern verbs "
 TERN_AT = "10.9.2.1"
@@ -33,15 +36,15 @@ RPING = r"ping data: rdma-ping-4: EFGHIJ"
 CAPTURE = "/tmp/siw.pcap"
 
 
-def ended(words, **settings):
+def ended(words, limit=LIMIT, **settings):
     """Exit code and output of a command, which is ended after its time."""
     try:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              timeout=LIMIT, env=os.environ | settings)
+                              timeout=limit, env=os.environ | settings)
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         said = late.stdout or b""
-        return None, f"no end after {LIMIT} s\n" + (said if isinstance(said, str) else said.decode(errors="replace"))
+        return None, f"no end after {limit} s\n" + (said if isinstance(said, str) else said.decode(errors="replace"))
 
 
 def listens(process, port):
@@ -108,16 +111,19 @@ def siw_captured(integrity, port):
     return None
 
 
-def program(name, ranks=2, **settings):
-    built = ROOT / "build" / "tests" / "tern" / name
-    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built], **{"TERN_DEVICES": "ibv", "TERN_IBV_PORTS": "rxe0"} | settings)
-    return None if code == 0 and "test passed" in said else f"exit code {code}\n{said}"
+def built_at(name):
+    """A program that was compiled outside: one of the C tests, or named by its path."""
+    return name if name.startswith("/") else str(ROOT / "build" / "tests" / "tern" / name)
+
+
+def program(name, ranks=2, says="test passed", **settings):
+    code, said = ended([BIN / "mpiexec", "-n", str(ranks), built_at(name)], **{"TERN_DEVICES": "ibv", "TERN_IBV_PORTS": "rxe0"} | settings)
+    return None if code == 0 and re.search(says, said) else f"exit code {code}, no /{says}/\n{said}"
 
 
 def apart(name, ranks=2, says="test passed", used=True, counter=SENT, **settings):
     """A program with ranks in both kernels; whether the adapter has carried it."""
-    built = name if name.startswith("/") else str(ROOT / "build" / "tests" / "tern" / name)
-    words = [str(BIN / "mpiexec"), "--launcher", SHELL, "--hosts", HOSTS, "-n", str(ranks), *built.split()]
+    words = [str(BIN / "mpiexec"), "--launcher", SHELL, "--hosts", HOSTS, "-n", str(ranks), *built_at(name).split()]
     before = int(counter.read_text())
     code, said = ended(words, **{"TERN_DEVICES": "shm+ibv", "TERN_IBV_PORTS": "rxe1"} | settings)
     sent = int(counter.read_text()) - before
@@ -182,6 +188,8 @@ LANE = r"tag\(rc_verbs/rxe1:1"
 PACKETS = 361 * 256
 # Of Open MPI: who waits lets others have the processor. So does Tern, where there is one.
 YIELDS = ["--mca", "mpi_yield_when_idle", "1"]
+# What `tern verbs bench` measures: adapter, port, and how many figures there are. The software adapter has one connection.
+BENCHED = {"rxe": ("ibv", "rxe1", 42), "rnic": ("rnic", "", 34)}
 
 
 def peer(name, words, prints):
@@ -198,17 +206,19 @@ def figures():
         yield "measured: MPICH over UCX", lambda: peer("MPICH", mpich(**ON_RXE), True)
         yield "measured: Open MPI over UCX", lambda: peer("Open MPI", openmpi(**ON_RXE), True)
         yield "measured: Open MPI over UCX, yielding", lambda: peer("yielding", openmpi(*YIELDS, **ON_RXE), True)
-    yield "measured: tern verbs bench", lambda: bench(100, True)
+        for kind in BENCHED:
+            yield f"measured-bench: {kind}", lambda k=kind: bench(k, 100, True)
 
 
-def bench(rounds, prints):
+def bench(kind, rounds, prints):
     """`tern verbs bench` between the kernels."""
-    by = f"{SHELL} 10.9.2.2 env TERN_IBV_PORTS=rxe1"
-    code, said = ended([str(BIN / "tern"), "verbs", "bench", "--adapter", "ibv", "--rounds", str(rounds), "--by", by], TERN_IBV_PORTS="rxe1")
-    figures = re.findall(r"^ibv +\S.*\S +\d+\.\d\d$", said, re.MULTILINE)
+    adapter, port, wanted = BENCHED[kind]
+    words = [str(BIN / "tern"), "verbs", "bench", "--adapter", adapter, "--rounds", str(rounds), "--by", f"{SHELL} 10.9.2.2"]
+    code, said = ended(words, LONG, TERN_IBV_PORTS=port, TERN_INTERFACE="vec0")
+    figures = re.findall(rf"^{adapter} +(\S.*\S +\d+\.\d\d+)$", said, re.MULTILINE)
     if prints:
-        print("\n".join(figures), flush=True)
-    return None if code == 0 and len(figures) == 42 else f"exit code {code}, {len(figures)} figures, not 42\n{said}"
+        print("\n".join(f"      {kind:8} {line}" for line in figures), flush=True)
+    return None if code == 0 and len(figures) == wanted else f"exit code {code}, {len(figures)} figures, not {wanted}\n{said}"
 
 
 def iwarp():
@@ -252,6 +262,35 @@ def on_tern():
         words = f"ucx_perftest -d tern_vec0:1 -x {way} -t {test} -n 200 -s 64"
         server = f"{TERN}{words}"
         yield f"Tern's adapter: {words}", lambda s=server: pair(s, f"{s} {TERN_AT}", r"Final: +200|Message size", 13337)
+
+
+def verified(name, run=program, **settings):
+    """A program each of whose uses of a kept registration is verified: whether one was stale, which is said by MPI_Finalize."""
+    return run(name, TERN_REGISTERED_VERIFY="1", says=r"(?s)^(?!.*TERN_REGISTERED_VERIFY: ).*test passed", **settings)
+
+
+def kept():
+    """Registrations that outlive their messages: that there are any on this kernel, that they end with their memory, and that none is stale."""
+    told = "told of munmap, MAP_FIXED, mremap, madvise and free.*registrations are kept.*physical frames, which are shown"
+    yield "tern info: registrations are kept, and can be verified", lambda: shown([f"{BIN}/tern", "info"], told)
+    own = f"{ROOT}/build/rdma/kept"
+    for transport in ["rc", "hybrid"]:
+        yield f"kept on rxe, {transport}", lambda t=transport: program(own, TERN_TRANSPORT=t)
+        yield f"kept on rxe, {transport}, each use verified", lambda t=transport: verified(own, TERN_TRANSPORT=t)
+    yield "kept on siw, each use verified", lambda: verified(own, TERN_IBV_PORTS="siw0")
+    for name in VERIFIED:
+        yield f"MPI on rxe, each use verified: {name}", lambda n=name: verified(n)
+    for name in [*VERIFIED, "p2p/modes"]:
+        yield f"two kernels, each use verified: {name}", lambda n=name: verified(n, apart)
+    for protocol in ["rput", "rget", "caching-pipeline", "superpipeline", "speculative"]:
+        settings = {"TERN_PROTOCOL": protocol, "TERN_IBV_PORTS": "rxe1,rxe2"}
+        yield f"two kernels, two rails, {protocol}, each use verified: p2p/remapped", lambda s=settings: verified("p2p/remapped", apart, **s)
+
+
+def shown(words, says):
+    """Whether a command says this."""
+    code, said = ended(words)
+    return None if code == 0 and re.search(says, said, re.DOTALL) else f"exit code {code}, no /{says}/\n{said}"
 
 
 def both_kernels():
@@ -353,12 +392,14 @@ def cases():
         yield f"files on NFS, two kernels: {name}", lambda n=name: far_file_on_nfs(n)
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
+    yield from kept()
     yield from both_kernels()
     yield from iwarp()
-    yield "two kernels, tern verbs bench: every row has a figure", lambda: bench(8, False)
+    for kind in BENCHED:
+        yield f"two kernels, tern verbs bench, {kind}: every row has a figure", lambda k=kind: bench(k, 8, False)
     yield from on_rxe()
     yield from on_tern()
-    if "measured" in sys.argv[1:]:
+    if any(word.startswith("measured") for word in sys.argv[1:]):
         yield from figures()
 
 

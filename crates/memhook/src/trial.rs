@@ -28,9 +28,15 @@ const WAYS: [(&str, Removal, bool); 6] = [
 /// Tries all ways; an error names the first of which nothing was told.
 pub fn try_all(monitor: &mut Monitor) -> Result<(), String> {
     for (name, way, leaves) in WAYS {
-        let flags = if name.contains("REMOVE") { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let is_shared = name.contains("REMOVE");
+        let flags = if is_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let span = map(null_mut(), 4 * page_bytes(), flags | libc::MAP_ANONYMOUS)
             .ok_or_else(|| format!("no memory to try {name}"))?;
+        // Linux before 5.19 watches no shared memory. What is not watched is not kept either, however it goes.
+        if is_shared && !monitor.watch(span) {
+            munmap(span);
+            continue;
+        }
         let mut is_ours = true;
         let told = is_told(monitor, span, || {
             let done = way(span);

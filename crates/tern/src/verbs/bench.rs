@@ -134,7 +134,9 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         let connections = CONNECTIONS[..most].iter().map(|count| Way::Connections(*count));
         for way in connections.chain(has_datagrams(adapter, &settings)?.then_some(Way::Datagrams)) {
             for (name, value) in first(adapter, way, &options, &settings)? {
-                println!("{adapter:<6}{name:<48}{value:>10.2}");
+                // Of what is less than one, by adapters in software, the first digits.
+                let digits = if value > 0.0 && value < 1.0 { 4 } else { 2 };
+                println!("{adapter:<6}{name:<48}{value:>10.digits$}");
             }
         }
     }
