@@ -21,6 +21,7 @@ RDMA_HEADER = HEADER.parent.parent / "rdma" / "rdma_cma.h"
 # Programs of our own: name, source, what they are linked with, arguments; and those that need a namespace with an interface of its own.
 OWN = [
     ("errors", "errors.c", ["-libverbs"], ["tern_lo"]),
+    ("queue pairs that are their own peers", "itself.c", ["-libverbs"], ["tern_lo"]),
     ("connections", "connections.c", ["-lrdmacm", "-libverbs"], ["127.0.0.1"]),
     ("asynchronous events", "events.c", ["-libverbs", "-lpthread"], ["tern_lo"]),
     ("polling and sleeping by turns", "alone.c", ["-libverbs"], ["tern_lo"]),

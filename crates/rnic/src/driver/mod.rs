@@ -45,7 +45,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 pub use seal::{Integrity, StreamSeals};
 use socket::random;
-pub use socket::{connect, connect_from, hear, prepare};
+pub use socket::{connect, connect_from, connect_to_itself, hear, prepare};
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -2,7 +2,7 @@
 
 use super::watch::keep_alive;
 use rustix::event::epoll;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 
 /// Makes a socket ready for use.
@@ -32,6 +32,19 @@ pub fn connect_from(own: Option<SocketAddr>, address: SocketAddr) -> std::io::Re
         Err(error) => return Err(error.into()),
     }
     let socket = TcpStream::from(socket);
+    prepare(&socket)?;
+    Ok(socket)
+}
+
+/// A connection whose both ends are this socket, at an address of this host's (TCP's simultaneous open, RFC 9293, section 3.5).
+pub fn connect_to_itself(at: IpAddr) -> std::io::Result<TcpStream> {
+    use rustix::net::{self, SocketFlags, SocketType};
+    let family = if at.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::bind(&socket, &SocketAddr::new(at, 0))?;
+    net::connect(&socket, &net::getsockname(&socket)?)?;
+    let socket = TcpStream::from(socket);
+    socket.set_nonblocking(true)?;
     prepare(&socket)?;
     Ok(socket)
 }

@@ -79,6 +79,20 @@ fn proposal(limits: (u16, u16), private: Vec<u8>) -> Proposal {
     Proposal { crc: asks_for_crcs(), ird: limits.0, ord: limits.1, private, ..Proposal::default() }
 }
 
+/// What a queue pair agrees on with itself.
+pub fn with_itself((ird, ord): (u16, u16)) -> Agreed {
+    Agreed {
+        revision: 2,
+        crc: asks_for_crcs(),
+        send_markers: false,
+        expect_markers: false,
+        ird,
+        ord: ord.min(ird),
+        may_begin: true,
+        rtr: None,
+    }
+}
+
 impl Meeting {
     /// Somebody has connected.
     pub fn with_stranger(socket: TcpStream) -> Meeting {

@@ -1,9 +1,9 @@
 //! Sockets of an adapter: where its queue pairs are reached, and how the kernel tells of them.
 
-use super::meeting::{Ends, Meeting};
+use super::meeting::{self, Ends, Meeting};
 use super::number::{self, DATAGRAMS};
 use super::{Adapter, LEAVING, LISTENERS, Pair, Transport, rc::Phase};
-use rnic::driver::{Link, hear};
+use rnic::driver::{Link, connect_to_itself, hear};
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use std::io::ErrorKind;
@@ -128,11 +128,18 @@ impl Adapter {
         !self.leaving.is_empty()
     }
 
-    /// A queue pair has been told who its peer is: one of the two connects.
+    /// A queue pair has been told who its peer is: one of the two connects. One that is its own peer is connected at once.
     pub fn go(&mut self, handle: u32) -> std::io::Result<()> {
         let Some(pair) = self.pairs.get(handle) else { return Ok(()) };
         let Some(route) = pair.route else { return Ok(()) };
         if !matches!(pair.transport, Transport::Connection(_)) {
+            return Ok(());
+        }
+        if (pair.at, pair.number) == (route.at, route.number) {
+            let (at, agreed) = (pair.at, meeting::with_itself(pair.limits()));
+            let socket = connect_to_itself(at)?;
+            hear(&self.epoll, &socket, u64::from(handle), false, false)?;
+            self.connected(handle, socket, agreed, &[]);
             return Ok(());
         }
         let expects = pair.attr.rq_psn;

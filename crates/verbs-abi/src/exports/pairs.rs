@@ -259,10 +259,6 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
     if !is_named && !matches!(to, STATE_RESET | STATE_ERR) || is_unfit(from, given, mask) {
         return libc::EINVAL;
     }
-    // A connection has two ends.
-    if mask & DEST != 0 && (pair.at, pair.number) == destination(given) {
-        return libc::EOPNOTSUPP;
-    }
     note(&mut pair.attr, given, mask);
     // Packet numbers have 24 bits.
     pair.attr.sq_psn &= 0xff_ffff;
