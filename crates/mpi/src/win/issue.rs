@@ -101,9 +101,8 @@ impl<D: Device> World<D> {
                 active.gather(operation, reply);
                 let len = active.batches[target as usize].len();
                 let is_joined = || price::is_joined(&engine.learner().facts, distance, len);
-                // What is done here waits for nobody: it comes before what others do who hear of what this rank does next.
-                let waits = is_claimed || target != place.rank && (len < BATCH_BYTES || is_joined());
-                if asks || !waits {
+                // What is done here waits for nobody: it comes before what others do who hear of this rank's next step.
+                if asks || !(is_claimed || target != place.rank && (len < BATCH_BYTES || is_joined())) {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 if let Some(since_ns) = since_ns {
