@@ -135,6 +135,7 @@ impl Shm {
     ) -> Result<Shm, String> {
         let berth = link::berth(&segment, &layout, me);
         watched::atomic(berth.word());
+        watched::atomic(&LONG_YIELDS);
         cma::permit_siblings();
         let probe = Box::new(AtomicU64::new(RandomState::new().hash_one(me)));
         Link::introduce(&segment, &layout, me, &probe);
