@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-enum { MOST = 8 };
+enum { MOST = 4 };
 
 static MPI_Comm own[MOST];
 static const double work_seconds = 40e-6;
@@ -76,7 +76,7 @@ static void measure(const char *variant)
 {
 	if (!bench_wanted(variant))
 		return;
-	for (size_t size = 1; size <= MOST / 2; size *= 2) {
+	for (size_t size = 1; size <= MOST; size *= 2) {
 		struct spread s = bench_measure(reduce, size, 0);
 		if (bench.rank == 0)
 			emit("threads", variant, size, scaled(s, 1e6), "us");

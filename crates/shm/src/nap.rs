@@ -57,11 +57,14 @@ impl Patience {
     /// `long` ones, who waits sleeps at once, but for a moment where its rank has cores.
     #[inline]
     pub fn stage(&self, round: u32, threads: usize, long: &LongYields) -> Stage {
-        let (spin, sleep) = match threads {
-            _ if threads <= self.share => (2000, 6000),
-            _ if !long.are_expected(round) => (0, 20),
-            _ if self.is_scarce() => (0, 0),
-            _ => (100, 100),
+        let (spin, sleep) = if threads <= self.share {
+            (2000, 6000)
+        } else if !long.are_expected(round) {
+            (0, 20)
+        } else if self.is_scarce() {
+            (0, 0)
+        } else {
+            (100, 100)
         };
         match round {
             _ if round < spin => Stage::Spin,
@@ -77,7 +80,7 @@ impl Patience {
 }
 
 /// Whether to yield takes long here: so many waits, from now on, are to do without. Of a process, for who yields has let go of
-/// its rank.
+/// its rank; loom, whose atomics no static can hold, does not look at it.
 pub struct LongYields(atomic::AtomicU32);
 
 /// What this process has found.

@@ -2,7 +2,8 @@
 //! a target keeps for its origins. Here nothing is sent: [`super::issue`] does that.
 //!
 //! Operations to one target gather until there is a reason to send them: they fill a message, something has to come
-//! back at once, or a synchronisation rides with the last of them.
+//! back at once, or a synchronisation rides with the last of them. What this rank does to itself never gathers: it is the
+//! next of what has come.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};

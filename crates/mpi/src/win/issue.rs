@@ -543,13 +543,12 @@ pub(super) fn send_batch<D: Device>(
     if target == place.rank {
         // It stands before all that others tell this rank from here on.
         active.inbox.push_back(Arrival { from: target, op: None, bytes: batch });
-        active.was_sent(target);
-        return Ok(());
+    } else {
+        let to = place.world_rank(target) as usize;
+        let to = (to, place.context_for(Purpose::Message), TELL);
+        let left = send(engine, detached, to, batch).map_err(|error| at_target(target, &error))?;
+        active.held[target as usize] |= !left;
     }
-    let to = place.world_rank(target) as usize;
-    let to = (to, place.context_for(Purpose::Message), TELL);
-    let left = send(engine, detached, to, batch).map_err(|error| at_target(target, &error))?;
-    active.held[target as usize] |= !left;
     active.was_sent(target);
     Ok(())
 }

@@ -44,7 +44,6 @@ pub fn connect_to_itself(at: IpAddr) -> std::io::Result<TcpStream> {
     net::bind(&socket, &SocketAddr::new(at, 0))?;
     net::connect(&socket, &net::getsockname(&socket)?)?;
     let socket = TcpStream::from(socket);
-    socket.set_nonblocking(true)?;
     prepare(&socket)?;
     Ok(socket)
 }

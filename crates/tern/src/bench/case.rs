@@ -32,8 +32,9 @@ pub struct Case {
     pub about: &'static str,
 }
 
-/// What more ranks than cores do.
+/// What threads of a rank do at once.
 const THREADS: &str = "an allreduce by each of 1, 2 and 4 threads of each rank at once, with work of their own, and beside one that computes";
+/// What more ranks than cores do.
 const CROWDED: &[&str] = &["--only", "allreduce,alltoall,allreduce_polled,alltoall_polled", "--max", "1M"];
 
 /// Every case, in the order of the tables.

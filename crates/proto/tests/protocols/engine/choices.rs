@@ -1,7 +1,7 @@
 //! The choice among protocols: margin and dwell, journal. What is chosen on the clusters of the papers is in
 //! `crates/sim/tests/choices.rs`.
 
-use fabric::{Caps, Costs, Distance, Source};
+use fabric::{Costs, Distance, Source};
 use proptest::prelude::*;
 use proto::choice::choose::{Choices, Key, LONG, POLICY, Seen, choose};
 use proto::choice::facts::Facts;
@@ -37,16 +37,7 @@ fn facts(platform: &Platform, keeps: bool) -> Facts {
         search_ns: 40.0,
         single: (0.0, 0.0),
     };
-    let caps = Caps {
-        name: "test",
-        inline_bytes: 100,
-        frame_bytes: 16 << 10,
-        registration: true,
-        ..Caps::default()
-    };
-    let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
-    facts.keep(keeps);
-    facts
+    super::facts_of(costs, keeps)
 }
 
 fn message(len: usize) -> Message {

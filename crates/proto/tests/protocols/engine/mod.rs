@@ -9,3 +9,20 @@ mod offers;
 mod over;
 mod pipelines;
 mod plans;
+
+use fabric::{Caps, Costs};
+use proto::choice::facts::Facts;
+
+/// What is known of an adapter with these costs, which keeps registrations or does not.
+fn facts_of(costs: Costs, keeps: bool) -> Facts {
+    let caps = Caps {
+        name: "test",
+        inline_bytes: 100,
+        frame_bytes: 16 << 10,
+        registration: true,
+        ..Caps::default()
+    };
+    let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
+    facts.keep(keeps);
+    facts
+}

@@ -1,6 +1,6 @@
 //! Properties of every plan of an epoch.
 
-use fabric::{Caps, Costs, Distance};
+use fabric::{Costs, Distance};
 use proptest::prelude::*;
 use proto::choice::facts::Facts;
 use proto::epoch::cost::Gone;
@@ -10,16 +10,7 @@ use proto::epoch::{Action, Bundling, Order, Schedule};
 fn facts(scale: f64) -> Facts {
     let base = Costs::default();
     let costs = Costs { latency_ns: base.latency_ns * scale, gap_ns: base.gap_ns / scale, ..base };
-    let caps = Caps {
-        name: "test",
-        inline_bytes: 100,
-        frame_bytes: 16 << 10,
-        registration: true,
-        ..Caps::default()
-    };
-    let mut facts = Facts::new([costs; 2], [&caps; 2], 1, 16 << 10);
-    facts.keep(true);
-    facts
+    super::facts_of(costs, true)
 }
 
 fn item() -> impl Strategy<Value = Item> {
