@@ -174,11 +174,11 @@ def beside_compilers(cargo):
         Stage("loom", [*loom, "nice", cargo, "test", "-p", "shm", "--lib"]),
         Stage("miri", [python, tests / "miri.py", "--quick"]),
         run,
+        Stage("packages", [python, tests / "packages.py"]),
     ], [
         Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"]),
         Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"]),
         Stage("programs on verbs", [python, tests / "verbs" / "run.py"]),
-        Stage("packages", [python, tests / "packages.py"]),
     ])
 
 
@@ -193,30 +193,40 @@ def in_twos(given):
     return [given[at:at + 2] for at in range(0, len(given), 2)]
 
 
-def over_adapters(short):
-    """The C tests on one host over the software adapter, and over Tern's own libibverbs, which stands for that of the system. What
-    is long runs at night."""
-    python, tests = sys.executable, ROOT / "tests"
+def over(settings, transport, words):
+    """The C tests on three ranks of one host over an adapter."""
     # Sends that have left over adapters cannot be cancelled, which MPI permits.
-    programs = [python, tests / "run.py", "--np", "3", "--without", "p2p/cancel_sends"]
-    # What windows have of an adapter they have under rc and rd; without connections targets carry it out, as in a stage of its own.
-    few = ["rma/put_get", "rma/passive", "rma/predefined", "rma/random"] if short else ["rma"]
-    over = {}
-    for transport, words in [("rc", ["rma"]), ("rd", ["rma"]), ("ud", few), ("hybrid", few)]:
-        command = ["env", "TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}", *programs]
-        over[transport] = [*command, "p2p", "coll", "datatype", "partitioned", *words]
+    programs = [sys.executable, ROOT / "tests" / "run.py", "--np", "3", "--without", "p2p/cancel_sends"]
+    return ["env", *settings, f"TERN_TRANSPORT={transport}", *programs, *words]
+
+
+def one_sided(short):
+    """What windows have of an adapter they have under rc and rd; without connections targets carry it out, as in a stage of its own."""
+    return ["rma/put_get", "rma/passive", "rma/predefined", "rma/random"] if short else ["rma"]
+
+
+def over_adapters(short):
+    """Over the software adapter. What is long runs at night."""
+    all_kinds = ["p2p", "coll", "datatype", "partitioned"]
+    few = one_sided(short)
+    rc, rd, ud, hybrid = (over(["TERN_DEVICES=rnic"], transport, [*all_kinds, *words])
+                          for transport, words in [("rc", ["rma"]), ("rd", ["rma"]), ("ud", few), ("hybrid", few)])
     # Two at once, which wait for each other's processors as the ranks of larger jobs do.
-    yield Stage("over the software adapter, rc and rd", over["rc"], beside=[over["rd"]])
-    yield Stage("over the software adapter, ud and hybrid", over["ud"], beside=[over["hybrid"]])
+    yield Stage("over the software adapter, rc and rd", rc, beside=[rd])
+    yield Stage("over the software adapter, ud and hybrid", ud, beside=[hybrid])
+
+
+def over_libibverbs(short):
+    """Over Tern's own libibverbs, which stands for that of the system. What is long runs at night."""
     library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
     # Each datagram costs much there, so programs that send many are for the night.
     p2p = ["p2p/blocking", "p2p/modes", "p2p/truncate", "p2p/status", "p2p/sendrecv"]
-    over = {}
-    for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", *few]), ("ud", p2p if short else ["p2p"]), ("hybrid", ["p2p", *few])]:
-        command = ["env", "TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", f"TERN_TRANSPORT={transport}", *programs]
-        over[transport] = [*command, *words]
-    yield Stage("over Tern's libibverbs, rc and hybrid", over["rc"], beside=[over["hybrid"]])
-    yield Stage("over Tern's libibverbs, ud", over["ud"])
+    few = one_sided(short)
+    rc, ud, hybrid = (over(["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}"], transport, words)
+                      for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", *few]), ("ud", p2p if short else ["p2p"]),
+                                               ("hybrid", ["p2p", *few])])
+    yield Stage("over Tern's libibverbs, rc and hybrid", rc, beside=[hybrid])
+    yield Stage("over Tern's libibverbs, ud", ud)
 
 
 def between_hosts(short):
@@ -283,6 +293,20 @@ def other_abis(peers, short):
         yield Stage(f"{whose}, C programs and mpi4py's wheel", programs, beside=[wheel])
 
 
+def beside_programs(peer, aside):
+    """All that the programs of the tests go through, in two lanes of the same length: no stage keeps two cores busy all the time."""
+    python, tests = sys.executable, ROOT / "tests"
+    of_suite = "3" if peer.exists() else "2,3"
+    return Lanes([*forced(), *over_adapters(short=True), *between_hosts(short=True), *by_targets()], [
+        Stage("papers in virtual time", [python, tests / "papers.py"], check=True),
+        # Of datatypes no other rank hears, and these tests of Python's side of them take a third of all the time.
+        Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py", "--np", of_suite, "--without", "test_datatype"]),
+        *other_abis(peer.parents[2], short=True),
+        *aside,
+        *over_libibverbs(short=True),
+    ])
+
+
 def stages(arguments):
     cargo = os.environ.get("CARGO", "cargo")
     if arguments.nightly:
@@ -290,13 +314,14 @@ def stages(arguments):
         yield Stage("Debian package in roots of its own", [*packages, "debian_root", "container", "engine"])
         yield Stage("Fortran by all compilers", [sys.executable, ROOT / "tests" / "fortran" / "run.py"])
         yield from over_adapters(short=False)
+        yield from over_libibverbs(short=False)
         yield from between_hosts(short=False)
         yield Stage("C conformance on 4 and 7 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4,7"])
-        yield Stage("mpi4py's suite on 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "2,4"])
+        yield Stage("mpi4py's suite on 1, 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "1,2,4"])
         find_launchers()
         yield from other_abis(ROOT / "build" / "peers", short=False)
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
-        yield Stage("long studies", [cargo, "test", "-p", "sim", "--test", "modelled", "--", "--ignored"])
+        yield Stage("long studies", ["env", "TERN_STUDIES=all", cargo, "test", "-p", "sim", "--test", "modelled", "--", "--include-ignored"])
         return
     if not arguments.quick:
         find_launchers()
@@ -306,31 +331,24 @@ def stages(arguments):
     # programs that care for powers of two, or for many. All that is left out here runs at night.
     many = [python, tests / "run.py", "--np", "4,7", "coll", "topo", "progress/first_message", "p2p/polls_share_cores"]
     ranks, on_more = ("1,2,4", []) if arguments.quick else ("1,2,3", [many])
-    of_suite = "3" if peer.exists() else "2,3"
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
+    yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
     yield from unit_tests() if arguments.quick else [beside_compilers(cargo)]
     if (tests / "abi" / "check.py").exists():
         header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
         compared = ["--peer-header", header] if header.exists() else []
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *compared], check=True)
-    yield Stage("instructions", [python, tests / "instructions.py", ROOT / "build"])
-    yield Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"])
-    yield Stage("installed and moved", [python, tests / "install.py"])
+    aside = [
+        Stage("instructions", [python, tests / "instructions.py", ROOT / "build"]),
+        Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"]),
+        Stage("installed and moved", [python, tests / "install.py"]),
+        Stage("Fortran", [python, tests / "fortran" / "run.py"]),
+    ]
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [["env", "CFLAGS=-O0 -g0", python, tests / "mpi4py" / "install.py"]]
-    yield Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_more, *suite])
-    yield Stage("Fortran", [python, tests / "fortran" / "run.py"])
-    if not arguments.quick:
-        of_mpi4py = [python, tests / "mpi4py" / "run.py", "--np"]
-        # mpi4py's suite keeps one core busy at a time.
-        yield Lanes([*forced(), *over_adapters(short=True), *between_hosts(short=True), *by_targets(), *other_abis(peer.parents[2], short=True)], [
-            Stage("papers in virtual time", [python, tests / "papers.py"], check=True),
-            Stage("mpi4py's suite on 1 rank", [*of_mpi4py, "1"]),
-            # Of datatypes no other rank hears, and these tests of Python's side of them take a third of all the time.
-            Stage("mpi4py's suite", [*of_mpi4py, of_suite, "--without", "test_datatype"]),
-            Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"]),
-        ])
+    programs = Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_more, *suite])
+    yield from [*aside, programs] if arguments.quick else [programs, beside_programs(peer, aside)]
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 

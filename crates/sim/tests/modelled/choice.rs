@@ -77,18 +77,28 @@ fn check(cases: Vec<Case>) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Every third case; with `TERN_STUDIES=all`, at night, each.
+fn chosen<T>(cases: Vec<T>) -> impl Iterator<Item = T> {
+    let step = if std::env::var("TERN_STUDIES").is_ok_and(|v| v == "all") { 1 } else { 3 };
+    cases.into_iter().step_by(step)
+}
+
+fn combined<'a>(clusters: impl Iterator<Item = &'a str>, lens: &[usize]) -> Vec<(&'a str, Buffers, usize)> {
+    let both = [Buffers::Same, Buffers::Fresh];
+    let with =
+        |cluster| both.iter().flat_map(move |&buffers| lens.iter().map(move |&len| (cluster, buffers, len)));
+    clusters.flat_map(with).collect()
+}
+
 /// Ping-pong on every cluster there is.
 #[test]
 fn never_far_behind_the_best() {
+    let all = combined(sim::cluster::names(), &[8 << 10, 32 << 10, 256 << 10, 2 << 20]);
     let mut cases = Vec::new();
-    for cluster in sim::cluster::names() {
-        for buffers in [Buffers::Same, Buffers::Fresh] {
-            for len in [8 << 10, 32 << 10, 256 << 10, 2 << 20] {
-                let auto_ns = one_way(cluster, None, len, buffers);
-                let forced = Protocol::ALL.map(|(p, name)| (one_way(cluster, Some(p), len, buffers), name));
-                cases.push((format!("{cluster}, {buffers:?}, {}K", len >> 10), auto_ns, forced.to_vec()));
-            }
-        }
+    for (cluster, buffers, len) in chosen(all) {
+        let auto_ns = one_way(cluster, None, len, buffers);
+        let forced = Protocol::ALL.map(|(p, name)| (one_way(cluster, Some(p), len, buffers), name));
+        cases.push((format!("{cluster}, {buffers:?}, {}K", len >> 10), auto_ns, forced.to_vec()));
     }
     check(cases);
 }
@@ -129,16 +139,13 @@ fn ring(cluster: &str, force: Option<Protocol>, len: usize, buffers: Buffers) ->
 /// Both directions of every adapter are busy, and what a message takes depends on what the others do.
 #[test]
 fn rings_of_four_are_never_far_behind_the_best() {
+    let clusters = ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"];
     let mut cases = Vec::new();
-    for cluster in ["graphene", "infini", "lioncub", "ne020", "poweredge-ddr", "ndr-2026", "eth-25g"] {
-        for buffers in [Buffers::Same, Buffers::Fresh] {
-            for len in [32 << 10, 256 << 10] {
-                let auto_ns = ring(cluster, None, len, buffers);
-                let forced = Protocol::ALL.map(|(p, name)| (ring(cluster, Some(p), len, buffers), name));
-                let case = format!("ring, {cluster}, {buffers:?}, {}K", len >> 10);
-                cases.push((case, auto_ns, forced.to_vec()));
-            }
-        }
+    for (cluster, buffers, len) in chosen(combined(clusters.into_iter(), &[32 << 10, 256 << 10])) {
+        let auto_ns = ring(cluster, None, len, buffers);
+        let forced = Protocol::ALL.map(|(p, name)| (ring(cluster, Some(p), len, buffers), name));
+        let case = format!("ring, {cluster}, {buffers:?}, {}K", len >> 10);
+        cases.push((case, auto_ns, forced.to_vec()));
     }
     check(cases);
 }

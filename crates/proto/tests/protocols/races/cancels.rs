@@ -30,8 +30,8 @@ fn a_receive_is_cancelled_while_sends_wait() {
 /// A send is taken back, at every moment: either its message never was, or it is received.
 #[test]
 fn a_send_is_cancelled_meanwhile() {
-    let sends = [send(1, LONG), send(1, LONG + 20), synchronous(1, 4), synchronous(2, 0), send(1, 4)];
-    let pairs = sequences(&sends, 2);
+    let sends = [send(1, LONG), send(1, 4), synchronous(1, 4), synchronous(2, 0), send(1, LONG + 20)];
+    let pairs = sequences(&sends[..if wide() { 5 } else { 4 }], 2);
     let after = |taken: usize| pairs.iter().map(move |s| [s[0], s[1], Act::TakeBack(taken)].to_vec());
     let between = pairs.iter().map(|s| [s[0], Act::TakeBack(0), s[1]].to_vec());
     let sends: Vec<_> = between.chain(after(0)).chain(after(1)).collect();

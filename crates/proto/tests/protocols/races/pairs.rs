@@ -27,9 +27,10 @@ fn three_pairs_by_rendezvous() {
     // The other half is the mirror image with tags exchanged.
     sends.truncate(if wide() { 8 } else { 4 });
     let receives = sequences(&wants()[..2], 3);
-    for force in [None, Some(Protocol::Speculative)] {
-        explore_forced(&sends, &receives, &[force], |_| ());
-    }
+    explore_forced(&sends, &receives, &[None], |_| ());
+    // Offers make most orders: by day of tags 1 1 2 and 1 2 1.
+    let sends = if wide() { &sends[..] } else { &sends[1..3] };
+    explore_forced(sends, &receives, &[Some(Protocol::Speculative)], |_| ());
 }
 
 /// As before, messages of every kind and wildcards; only where hours do not matter.
