@@ -61,6 +61,11 @@ pub fn polled() {
     }
 }
 
+/// Whether the thread sleeps by the clock, whatever sockets have.
+pub fn is_away() -> bool {
+    PLACE.load(Ordering::SeqCst) == AWAY
+}
+
 fn polls() -> u32 {
     POLLS.load(Ordering::Relaxed)
 }
@@ -194,6 +199,9 @@ fn leave_alone(bell: &OwnedFd) {
         }
         PLACE.store(LOOKS, Ordering::SeqCst);
         if rests || polls() == before {
+            if let Ok(mut adapter) = crate::adapter() {
+                adapter.listens();
+            }
             HEARD.store(polls(), Ordering::Relaxed);
             return silence(bell);
         }

@@ -23,6 +23,7 @@ mod postings;
 mod seal;
 mod segments;
 mod socket;
+mod talk;
 mod unreliable;
 mod verbs;
 mod watch;
@@ -51,6 +52,7 @@ use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
+pub use talk::Talk;
 use unreliable::Unreliable;
 use watch::Watch;
 

@@ -5,6 +5,7 @@
 //! followed here but those of memory that it has registered.
 
 pub mod events;
+mod hot;
 pub mod identifiers;
 pub mod meeting;
 pub mod number;
@@ -22,6 +23,7 @@ pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Shared, 
 use constants::*;
 use events::Object;
 use fabric::Table;
+use hot::Hot;
 use meeting::Meeting;
 use rc::Phase;
 use rnic::driver::alarm::Alarm;
@@ -33,6 +35,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Names of sockets among what the kernel tells of: queue pairs are called by their number.
@@ -68,7 +71,7 @@ pub struct Adapter {
     pub domains: Table<usize>,
     /// Identifiers of connections (librdmacm).
     pub identifiers: identifiers::Identifiers,
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     listeners: Vec<sockets::Listener>,
     by_number: HashMap<(IpAddr, u32), u32>,
     meetings: HashMap<u64, Meeting>,
@@ -77,8 +80,7 @@ pub struct Adapter {
     next: u64,
     leaving: Vec<(u64, Box<rnic::driver::Link>)>,
     room: memcopy::Room,
-    /// Who was heard last, while nobody else speaks.
-    hot: Option<u32>,
+    hot: Hot,
     look: u32,
     /// Queue pairs whose messages wait for a receive buffer.
     stalled: Vec<u32>,
@@ -92,7 +94,7 @@ pub struct Adapter {
 impl Adapter {
     /// An adapter without anything.
     pub fn new() -> std::io::Result<Adapter> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         Ok(Adapter {
             alarm: Alarm::new(&epoll, GIVES_UP)?,
             regions: Regions::new(),
@@ -110,7 +112,7 @@ impl Adapter {
             next: 0,
             leaving: Vec::new(),
             room: memcopy::Room::new(READ_BYTES),
-            hot: None,
+            hot: Hot::default(),
             look: 0,
             stalled: Vec::new(),
             ports: None,
@@ -129,8 +131,11 @@ impl Adapter {
         for pair in std::mem::take(&mut self.stalled) {
             self.serve(pair);
         }
-        if let Some(pair) = self.hot {
-            let moved = self.serve(pair);
+        if let Some(pair) = self.hot.pair() {
+            let moved = self.take_in(pair, self.look.is_multiple_of(SOME));
+            if moved {
+                self.stays_hot();
+            }
             if !self.look.is_multiple_of(SOME) {
                 return moved;
             }
@@ -144,8 +149,8 @@ impl Adapter {
         };
         match events {
             [] => {}
-            [one] if one.data.u64() < MEETINGS => self.hot = Some(one.data.u64() as u32),
-            _ => self.hot = None,
+            [one] if one.data.u64() < MEETINGS => self.warms(Some(one.data.u64() as u32)),
+            _ => self.warms(None),
         }
         for event in events.iter() {
             match event.data.u64() {
@@ -165,6 +170,11 @@ impl Adapter {
 
     /// Takes in what has come for a queue pair, and lets out what waits; whether anything moved.
     pub fn serve(&mut self, handle: u32) -> bool {
+        self.take_in(handle, true)
+    }
+
+    /// The same; of datagrams that of others than the peer that is talked to only if `asks_all`.
+    fn take_in(&mut self, handle: u32, asks_all: bool) -> bool {
         let start = self.start;
         let Some(pair) = self.pairs.get(handle) else { return false };
         let (queue, number) = (pair.receive_queue, pair.number);
@@ -172,10 +182,10 @@ impl Adapter {
         let Some(receives) = self.receives.get(pair.receives) else { return false };
         let moved = match &mut pair.transport {
             Transport::Datagrams(ud) => {
-                let (name, room) = (ud::name(number, pair.attr.qkey), &mut self.room);
+                let (name, room) = (ud::name(number, pair.attr.qkey), &mut self.room[..]);
                 // Which a look that finds nothing does not ask for.
                 let clock = || start.elapsed().as_nanos() as u64;
-                let (message, moved) = ud.receive(name, receives, &self.regions, clock, room);
+                let (message, moved) = ud.receive(name, receives, &self.regions, clock, (room, asks_all));
                 if !moved {
                     return false;
                 }
@@ -237,7 +247,8 @@ impl Adapter {
         } else if link.has_unsent() != link.asks_for_room {
             link.asks_for_room = link.has_unsent();
             let (wants, name) = (link.asks_for_room, u64::from(handle));
-            let _ = hear(&self.epoll, link.socket(), name, wants, true);
+            let is_known = !self.hot.comes_back(handle);
+            let _ = hear(&self.epoll, link.socket(), name, wants, is_known);
         }
         let has_parted = !tells_at_once && rc.has_parted();
         // The reason is told to what was under way first; what stood behind it was not looked at any more.
@@ -269,13 +280,13 @@ impl Adapter {
     /// The peer of a queue pair has gone, or cannot be reached: nobody is told before something is posted that cannot be sent, and that has been tried
     /// for a time.
     pub fn parted(&mut self, handle: u32) {
+        self.cools(handle);
         let Some(pair) = self.pairs.get(handle) else { return };
-        if let Some(socket) = pair.socket() {
-            let _ = epoll::delete(&self.epoll, socket);
+        if let Some(link) = pair.link() {
+            let _ = epoll::delete(&self.epoll, link.socket());
         }
         pair.part();
         let is_idle = pair.is_idle();
-        self.hot = self.hot.filter(|hot| *hot != handle);
         if !is_idle {
             self.begin_to_give_up(handle);
         }
@@ -401,6 +412,7 @@ impl Adapter {
     /// A connection has ended, or the program ends it: the queue pair is in error, and whatever waits is flushed. `first` is
     /// told to what was posted first.
     pub fn fail(&mut self, handle: u32, first: i32) {
+        self.cools(handle);
         let Some(pair) = self.pairs.get(handle) else { return };
         let (send_queue, receive_queue) = (pair.send_queue, pair.receive_queue);
         let owns_receives = !pair.shares_receives;
@@ -415,7 +427,6 @@ impl Adapter {
             link.send_last(&self.regions);
             self.leave(link);
         }
-        self.hot = self.hot.filter(|hot| *hot != handle);
         for (at, ended) in sent.into_iter().enumerate() {
             let status = if at == 0 { first } else { WC_WR_FLUSH_ERR };
             self.queues.complete(send_queue, Ended { status, ..ended }, true);

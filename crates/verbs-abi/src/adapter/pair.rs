@@ -136,11 +136,11 @@ impl Pair {
         rc.let_go();
     }
 
-    /// Its socket, if it has one.
-    pub fn socket(&self) -> Option<&TcpStream> {
+    /// Its connection, if it has one.
+    pub fn link(&self) -> Option<&Link> {
         match &self.transport {
             Transport::Connection(rc) => match &rc.phase {
-                Phase::Connected(link) => Some(link.socket()),
+                Phase::Connected(link) => Some(link),
                 _ => None,
             },
             Transport::Datagrams(_) => None,

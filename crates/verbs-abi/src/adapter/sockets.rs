@@ -75,8 +75,7 @@ impl Adapter {
         let name = (pair.at, pair.number);
         let handle = self.pairs.insert(pair);
         if let Some(Pair { transport: Transport::Datagrams(ud), .. }) = self.pairs.get(handle) {
-            let socket = ud.socket.try_clone()?;
-            hear(&self.epoll, &socket, u64::from(handle), false, false)?;
+            ud.talk.heard_by(self.epoll.clone(), u64::from(handle))?;
         }
         self.by_number.insert(name, handle);
         Ok(handle)
@@ -85,15 +84,13 @@ impl Adapter {
     /// Gives up a queue pair. What its peer has not taken yet is still sent, and what comes is read away, so that the
     /// peer does not see the connection break before it has read all.
     pub fn remove(&mut self, handle: u32) {
+        self.cools(handle);
         let Some(pair) = self.pairs.remove(handle) else { return };
         self.by_number.remove(&(pair.at, pair.number));
-        self.hot = None;
         self.stalled.retain(|stalled| *stalled != handle);
         self.meetings.retain(|_, meeting| meeting.asks != Some(handle));
         match pair.transport {
-            Transport::Datagrams(ud) => {
-                let _ = epoll::delete(&self.epoll, &ud.socket);
-            }
+            Transport::Datagrams(mut ud) => ud.talk.listen(false),
             Transport::Connection(rc) => {
                 if let Phase::Connected(link) = rc.phase {
                     self.leave(link);

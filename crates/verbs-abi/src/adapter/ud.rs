@@ -1,4 +1,4 @@
-//! Unreliable datagrams (UD): a socket of a queue pair's own.
+//! Unreliable datagrams (UD): a port of a queue pair's own.
 //!
 //! In front of a message stand eight bytes: immediate data (4), and whether there are any (4). What a datagram is
 //! known by is the number of the queue pair it is for and its key.
@@ -7,12 +7,11 @@ use super::constants::*;
 use super::number;
 use super::queues::{Buffer, Ended, Receives};
 use fabric::Local;
-use rnic::driver::memory;
+use rnic::driver::{Talk, memory};
 use rnic::stack::ud::{Handle, QueuePair};
 use rnic::stack::{Arrived, Atomic, Place, Receive, Regions, Sink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use wire::datagram::{self, Head};
@@ -31,8 +30,8 @@ const ROOM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// A queue pair's socket, and what it has heard of.
 #[derive(Debug)]
 pub struct Ud {
-    /// The socket; it does not block.
-    pub socket: UdpSocket,
+    /// Its port.
+    pub talk: Talk,
     /// Its address.
     at: IpAddr,
     pair: QueuePair,
@@ -123,7 +122,7 @@ impl Ud {
     ) -> Ud {
         let pair = QueuePair::new(number, domain);
         Ud {
-            socket,
+            talk: Talk::new(socket),
             at,
             pair,
             handles: BTreeMap::new(),
@@ -156,7 +155,7 @@ impl Ud {
             .entry((address, there))
             .or_insert_with(|| Handle::new(name(there, key), datagram_max));
         handle.id = name(there, key);
-        self.pair.send(handle, &self.message, is_solicited, |bytes| send_to(&self.socket, bytes, address));
+        self.pair.send(handle, &self.message, is_solicited, |bytes| send_to(&mut self.talk, bytes, address));
     }
 
     /// Whether what has come is to wait for a receive buffer.
@@ -170,25 +169,22 @@ impl Ud {
     }
 
     /// Takes in what has come under this name, up to a message; that, with whether its sender asks for an event, and whether
-    /// anything had come.
+    /// anything had come. See [`Talk::receive`] on `asks_all`.
     pub fn receive(
         &mut self,
         own: u64,
         receives: &mut Receives,
         regions: &Regions,
         clock: impl Fn() -> u64,
-        room: &mut [u8],
+        (room, asks_all): (&mut [u8], bool),
     ) -> (Option<(Ended, bool)>, bool) {
         let (mut message, mut moved, mut denied) = (None, false, None);
         if self.is_held(receives, &clock) {
             return (None, false);
         }
         let mut answer = Vec::new();
-        while let Ok((_, len, from)) = recvfrom(&self.socket, &mut *room, RecvFlags::empty()) {
-            let Some(from) = from.and_then(|from| SocketAddr::try_from(from).ok()).map(|from| from.ip())
-            else {
-                continue;
-            };
+        while let Ok((len, from)) = self.talk.receive(&mut *room, asks_all) {
+            let from = from.ip();
             moved = true;
             let bytes = &room[..len];
             if Head::claims(bytes).is_none_or(|claims| claims.1 != own) {
@@ -227,9 +223,9 @@ impl Ud {
 
 /// Sends a datagram. A link that is slower than the program holds it back, as the send queue of an adapter does; what the socket
 /// does not take otherwise is lost, as on the way.
-fn send_to(socket: &UdpSocket, bytes: &[u8], address: SocketAddr) {
-    while sendto(socket, bytes, SendFlags::NOSIGNAL, &address) == Err(Errno::AGAIN) {
-        let has_room = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&ROOM));
+fn send_to(talk: &mut Talk, bytes: &[u8], address: SocketAddr) {
+    while talk.send(bytes, address) == Err(Errno::AGAIN) {
+        let has_room = poll(&mut [PollFd::new(&talk.way_to(address), PollFlags::OUT)], Some(&ROOM));
         if has_room.is_ok_and(|ready| ready == 0) {
             return;
         }
@@ -289,7 +285,7 @@ mod tests {
     /// Messages that come now.
     fn taken(ud: &mut Ud, number: u32, receives: &mut Receives, now_ns: u64) -> usize {
         let (regions, mut room) = (Regions::new(), [0; 2048]);
-        let mut next = || ud.receive(name(number, KEY), receives, &regions, || now_ns, &mut room).0;
+        let mut next = || ud.receive(name(number, KEY), receives, &regions, || now_ns, (&mut room, true)).0;
         std::iter::from_fn(&mut next).count()
     }
 

@@ -1,0 +1,284 @@
+//! A port for datagrams, with a socket for all peers and, where one peer is talked to for some time, one that is connected to it.
+//!
+//! From a socket that is connected the kernel sends without looking for the way each time, and knows whose it is that comes. What the peer
+//! sends goes there from then on, what others send to the first one. Both have the same port: the kernel lets sockets
+//! share one that say so (SO_REUSEPORT) and have the same owner, and both say so for the moment of the second's birth alone.
+
+use super::socket::hear;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags, recvfrom, send, sendto, sockopt};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Datagrams to one peer in a row for which a socket is connected; and from it, behind which others are only asked now and then.
+const ROW: u32 = 64;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Talk {
+    all: UdpSocket,
+    one: Option<One>,
+    /// Who was sent to last, and how often in a row.
+    last: Option<SocketAddr>,
+    row: u32,
+    ears: Option<Ears>,
+}
+
+/// A socket that is connected.
+#[derive(Debug)]
+struct One {
+    socket: OwnedFd,
+    with: SocketAddr,
+    /// The other one may have what has come before: it is read first.
+    is_second: bool,
+    /// Datagrams that have come there since one came by the other.
+    alone: u32,
+}
+
+/// Who tells of what comes, by which name, and whether it does now.
+#[derive(Debug)]
+struct Ears {
+    epoll: Arc<OwnedFd>,
+    name: u64,
+    are_open: bool,
+}
+
+impl Talk {
+    /// At this socket's port; it does not block.
+    pub fn new(all: UdpSocket) -> Talk {
+        Talk { all, one: None, last: None, row: 0, ears: None }
+    }
+
+    /// The socket by which this peer is reached.
+    pub fn way_to(&self, to: SocketAddr) -> BorrowedFd<'_> {
+        let one = self.one.as_ref().filter(|one| one.with == to);
+        one.map_or(self.all.as_fd(), |one| one.socket.as_fd())
+    }
+
+    /// Has the kernel tell there of what comes, by this name.
+    pub fn heard_by(&mut self, epoll: Arc<OwnedFd>, name: u64) -> std::io::Result<()> {
+        hear(&epoll, &self.all, name, false, false)?;
+        self.ears = Some(Ears { epoll, name, are_open: true });
+        Ok(())
+    }
+
+    /// Has the kernel tell of what comes, or not.
+    pub fn listen(&mut self, listens: bool) {
+        let Some(Ears { epoll, name, are_open }) = &mut self.ears else { return };
+        if *are_open == listens {
+            return;
+        }
+        *are_open = listens;
+        let sockets = [Some(self.all.as_fd()), self.one.as_ref().map(|one| one.socket.as_fd())];
+        for socket in sockets.into_iter().flatten() {
+            // Nothing can be wrong with a socket of one's own, but for want of memory: then what comes is found by looking.
+            let _ = match listens {
+                true => hear(epoll, socket, *name, false, false),
+                false => epoll::delete(&**epoll, socket).map_err(Into::into),
+            };
+        }
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] where there is no room, else what the kernel says.
+    pub fn send(&mut self, bytes: &[u8], to: SocketAddr) -> Result<(), Errno> {
+        if let Some(one) = self.connected_to(to) {
+            match send(one, bytes, SendFlags::NOSIGNAL) {
+                // That nobody was there is of a datagram before. To others nobody says so, either.
+                Err(Errno::CONNREFUSED) => {}
+                result => return result.map(drop),
+            }
+        }
+        sendto(&self.all, bytes, SendFlags::NOSIGNAL, &to).map(drop)
+    }
+
+    /// The socket that is connected to this peer, if there is one.
+    fn connected_to(&mut self, to: SocketAddr) -> Option<BorrowedFd<'_>> {
+        if self.last == Some(to) {
+            self.row = self.row.saturating_add(1);
+        } else {
+            (self.last, self.row) = (Some(to), 0);
+        }
+        if self.row == ROW && self.one.as_ref().is_none_or(|one| one.with != to) {
+            self.connect(to);
+        }
+        self.one.as_ref().filter(|one| one.with == to).map(|one| one.socket.as_fd())
+    }
+
+    /// Connects to a peer. Without that all goes on as before.
+    #[cold]
+    fn connect(&mut self, with: SocketAddr) {
+        if let Some(one) = &mut self.one {
+            // What has come over it can still be read.
+            if net::connect(&one.socket, &with).is_ok() {
+                (one.with, one.is_second, one.alone) = (with, true, 0);
+            }
+            return;
+        }
+        let Ok(socket) = self.at_the_same_port(with) else { return };
+        if let Some(Ears { epoll, name, are_open: true }) = &self.ears
+            && hear(epoll, &socket, *name, false, false).is_err()
+        {
+            return;
+        }
+        self.one = Some(One { socket, with, is_second: true, alone: 0 });
+    }
+
+    fn at_the_same_port(&self, with: SocketAddr) -> std::io::Result<OwnedFd> {
+        let own = self.all.local_addr()?;
+        let family = if own.is_ipv4() { net::AddressFamily::INET } else { net::AddressFamily::INET6 };
+        let flags = net::SocketFlags::NONBLOCK | net::SocketFlags::CLOEXEC;
+        let socket = net::socket_with(family, net::SocketType::DGRAM, flags, None)?;
+        sockopt::set_socket_recv_buffer_size(&socket, sockopt::socket_recv_buffer_size(&self.all)? / 2)?;
+        sockopt::set_socket_send_buffer_size(&socket, sockopt::socket_send_buffer_size(&self.all)? / 2)?;
+        sockopt::set_socket_reuseport(&socket, true)?;
+        sockopt::set_socket_reuseport(&self.all, true)?;
+        let bound = net::bind(&socket, &own);
+        // From here on nobody else can have it.
+        sockopt::set_socket_reuseport(&self.all, false)?;
+        sockopt::set_socket_reuseport(&socket, false)?;
+        bound?;
+        net::connect(&socket, &with)?;
+        Ok(socket)
+    }
+
+    /// Takes in a datagram; its length, and whose it is. While the peer that is talked to alone sends anything, others are only asked if
+    /// `asks_all`.
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] where there is none, else what the kernel says.
+    pub fn receive(&mut self, room: &mut [u8], asks_all: bool) -> Result<(usize, SocketAddr), Errno> {
+        let Some(one) = &mut self.one else { return received(&self.all, room) };
+        if !one.is_second {
+            match received(&one.socket, room) {
+                Err(Errno::AGAIN) if asks_all || one.alone < ROW => {}
+                result => {
+                    one.alone = one.alone.saturating_add(u32::from(result.is_ok()));
+                    return result;
+                }
+            }
+        }
+        let of_others = received(&self.all, room);
+        match of_others {
+            Err(Errno::AGAIN) if one.is_second => {
+                one.is_second = false;
+                received(&one.socket, room)
+            }
+            Err(Errno::AGAIN) => of_others,
+            _ => {
+                one.alone = 0;
+                of_others
+            }
+        }
+    }
+}
+
+/// Takes in a datagram. That nobody was there who was sent something is not told.
+fn received(socket: impl AsFd + Copy, room: &mut [u8]) -> Result<(usize, SocketAddr), Errno> {
+    loop {
+        match recvfrom(socket, &mut *room, RecvFlags::empty()) {
+            Ok((_, len, Some(from))) => {
+                if let Ok(from) = SocketAddr::try_from(from) {
+                    return Ok((len, from));
+                }
+            }
+            Ok((_, _, None)) | Err(Errno::CONNREFUSED) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn talk() -> (Talk, SocketAddr) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let at = socket.local_addr().unwrap();
+        (Talk::new(socket), at)
+    }
+
+    /// All that has come: the first byte of each, and whose it is.
+    fn all(talk: &mut Talk) -> Vec<(u8, SocketAddr)> {
+        let mut room = [0; 64];
+        let next = || talk.receive(&mut room, true).ok().map(|(_, from)| (room[0], from));
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn who_is_talked_to_for_long_gets_a_socket_and_everybody_is_heard_in_order() {
+        let ((mut a, at_a), (mut b, at_b), (mut c, at_c)) = (talk(), talk(), talk());
+        for n in 0..200 {
+            a.send(&[n], at_b).unwrap();
+            b.send(&[n], at_a).unwrap();
+        }
+        assert_eq!(a.one.as_ref().map(|one| one.with), Some(at_b));
+        c.send(&[7], at_a).unwrap();
+        let (of_c, of_b): (Vec<_>, Vec<_>) = all(&mut a).into_iter().partition(|(_, from)| *from == at_c);
+        assert_eq!(of_b, (0..200).map(|n| (n, at_b)).collect::<Vec<_>>());
+        assert_eq!(of_c, [(7, at_c)]);
+        assert_eq!(all(&mut b), (0..200).map(|n| (n, at_a)).collect::<Vec<_>>());
+        // Somebody else is talked to: what the first one sends comes all the same.
+        for n in 0..200 {
+            a.send(&[n], at_c).unwrap();
+        }
+        assert_eq!(a.one.as_ref().map(|one| one.with), Some(at_c));
+        (0..3).for_each(|n| b.send(&[n], at_a).unwrap());
+        c.send(&[9], at_a).unwrap();
+        let mut came = all(&mut a);
+        came.sort_unstable();
+        assert_eq!(came, [(0, at_b), (1, at_b), (2, at_b), (9, at_c)]);
+        assert_eq!(all(&mut c).len(), 200);
+    }
+
+    /// A socket that is connected is told that nobody is there; datagrams are lost without a word.
+    #[test]
+    fn a_peer_that_has_gone_is_no_error() {
+        let ((mut a, _), (b, at_b)) = (talk(), talk());
+        drop(b);
+        for n in 0..200 {
+            a.send(&[n], at_b).unwrap();
+            assert_eq!(all(&mut a), []);
+        }
+        assert!(a.one.is_some());
+        let back = UdpSocket::bind(at_b).unwrap();
+        a.send(&[1], at_b).unwrap();
+        assert_eq!(back.recv(&mut [0; 8]).unwrap(), 1);
+    }
+
+    #[test]
+    fn the_port_is_nobody_elses() {
+        let ((mut a, at_a), (_b, at_b)) = (talk(), talk());
+        (0..200).for_each(|n| a.send(&[n], at_b).unwrap());
+        assert!(a.one.is_some());
+        let stranger = net::socket(net::AddressFamily::INET, net::SocketType::DGRAM, None).unwrap();
+        sockopt::set_socket_reuseport(&stranger, true).unwrap();
+        assert_eq!(net::bind(&stranger, &at_a), Err(Errno::ADDRINUSE));
+    }
+
+    #[test]
+    fn the_kernel_tells_of_both_sockets_or_of_neither() {
+        let ((mut a, at_a), (mut b, at_b)) = (talk(), talk());
+        let ears = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        a.heard_by(ears.clone(), 5).unwrap();
+        let told = || {
+            let mut room = [const { std::mem::MaybeUninit::uninit() }; 4];
+            let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            let (events, _) = epoll::wait(&*ears, &mut room, Some(&soon)).unwrap();
+            events.iter().map(|event| event.data.u64()).collect::<Vec<_>>()
+        };
+        a.listen(false);
+        (0..200).for_each(|n| a.send(&[n], at_b).unwrap());
+        b.send(&[0], at_a).unwrap();
+        assert_eq!(told(), []);
+        a.listen(true);
+        assert_eq!(told(), [5]);
+        assert_eq!(all(&mut a).len(), 1);
+        assert_eq!(told(), []);
+    }
+}
