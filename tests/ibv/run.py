@@ -4,11 +4,14 @@ between two namespaces, over rails and under each protocol, and what goes wrong 
 does it (faults.c)."""
 
 import argparse
+import collections
+import csv
 import itertools
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "hang"))
@@ -84,6 +87,7 @@ def cases():
     for name, *what in LIMITS:
         yield Case(name, lambda t, x=what: limited(t, *x))
     yield Case("tern verbs bench: every row has a figure", bench)
+    yield Case("tern verbs bench: every curve has its points", curves)
     for transport in ["rc", "ud"]:
         yield Case(f"a rank is killed, {transport}: the job ends", lambda t, x=transport: killed(t, x))
     for fault, way in (None, "adapter"), ("hca", "messages"):
@@ -191,6 +195,30 @@ def bench(tools):
     outcome.expect(counts == [34, 42], f"34 and 42 figures, not {counts}")
     is_there = lambda name: any(row.startswith("datagram, 8 B") and float(value) > 0 for adapter, row, value in figures if adapter == name)
     outcome.expect(is_there("rnic") and is_there("ibv"), "the latency of datagrams of both")
+
+
+# Curves of each adapter in a figure, and points of each; the software adapter has one connection.
+CURVES = {"latency": (3, 8), "bandwidth": (4, 6), "registration": (2, 8), "reuse": (3, 4), "connections-latency": (4, 5), "connections-throughput": (3, 5)}
+
+
+def curves(tools):
+    """Datagrams are as long as a port lets them be: shorter curves."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"TERN_DEVICES": None, "TERN_IBV_LIBRARY": str(library(tools))}
+        words = ["verbs", "bench", "--rounds", "8", "--plots", folder]
+        outcome = run(tools, *words, env=environment, launcher=[tools.tern])
+        outcome.expect(outcome.code == 0, "success")
+        drawn = {path.stem: path.read_text(encoding="utf-8") for path in pathlib.Path(folder).glob("*.svg")}
+        with open(pathlib.Path(folder) / "values.csv", encoding="utf-8") as table:
+            rows = list(csv.DictReader(table))
+    outcome.expect(sorted(drawn) == sorted(CURVES), f"a file for each figure, not {sorted(drawn)}")
+    outcome.expect(all(float(row["value"]) > 0 for row in rows), "values above 0")
+    for figure, (count, length) in CURVES.items():
+        found = collections.Counter((row["adapter"], row["curve"]) for row in rows if row["figure"] == figure)
+        whole = [key for key, points in found.items() if points == (1 if "connections" in figure and key[0] == "rnic" else length)]
+        datagrams = [key for key in found if "datagram" in key[1]]
+        outcome.expect(len({*whole, *datagrams}) == len(found) == 2 * count, f"{figure}: whole curves, not {dict(found)}")
+        outcome.expect(drawn.get(figure, "").count("<polyline") == len(found), f"{figure}: all of them drawn")
 
 
 def cut(tools):

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod chart;
 mod chosen;
 mod collective;
 mod doctor;

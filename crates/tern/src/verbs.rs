@@ -1,6 +1,7 @@
 //! `tern verbs`: runs a program that is written to verbs on Tern's software adapter, or measures adapters.
 
 mod bench;
+mod curves;
 mod datagrams;
 mod measure;
 

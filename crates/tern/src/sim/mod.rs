@@ -1,6 +1,5 @@
 //! `tern sim`: the library on modelled clusters in virtual time.
 
-mod chart;
 mod figure;
 mod lab;
 mod programs;

@@ -8,9 +8,9 @@ use lexopt::{Arg, Parser, ValueExt};
 use proto::{EagerBy, Protocol};
 use sim::{Cluster, Job, Setup};
 
-use super::chart::short;
 use super::programs::{PROGRAMS, Program};
 use super::{text, unknown};
+use crate::chart::short;
 
 const HELP: &str = "\
 usage: tern sim run PROGRAM [OPTIONS]

@@ -3,6 +3,7 @@
 //! The second process is this command once more, of which the first has input and output; so it may be started by any command
 //! that runs others, elsewhere too. Both go through the same measurements ([`super::measure`]).
 
+use super::curves::{self, Points};
 use super::measure::{Bench, LONGEST};
 use fabric::settings::Settings;
 use fabric::{Either, Verbs};
@@ -12,10 +13,11 @@ use rnic::{Listening, Rnic};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 const HELP: &str = "\
-usage: tern verbs bench [--adapter rnic|ibv] [--rounds N] [--by COMMAND]
+usage: tern verbs bench [--adapter rnic|ibv] [--rounds N] [--plots DIR] [--by COMMAND]
 
 Measures what adapters do between two processes, without a message library: Tern's software adapter
 (rnic), and that of the system which libibverbs finds (ibv; TERN_IBV_PORTS and TERN_IBV_LIBRARY
@@ -25,6 +27,8 @@ sent again.
 
   --adapter A    only this one
   --rounds N     times of each latency; of all else in proportion (default: 1000)
+  --plots DIR    measures curves over lengths and connections too, and writes figures like those of
+                 the dissertation (002, chapters 3 and 6) there, with values.csv
   --by COMMAND   starts the second process, such as 'ssh host' (default: on this host)";
 
 /// Connections by which writes go, as the adapter takes them: each has a queue pair and a completion queue of its own.
@@ -67,6 +71,8 @@ type Rows = Vec<(String, f64)>;
 struct Options {
     adapters: Vec<String>,
     rounds: usize,
+    /// Where figures go: curves are measured for them.
+    plots: Option<PathBuf>,
     by: Vec<String>,
     /// This is the second process, and what is measured.
     second: Option<Way>,
@@ -74,8 +80,8 @@ struct Options {
 
 fn options(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
     use lexopt::prelude::*;
-    let mut options =
-        Options { adapters: vec!["rnic".into(), "ibv".into()], rounds: 1000, by: Vec::new(), second: None };
+    let adapters = vec!["rnic".into(), "ibv".into()];
+    let mut options = Options { adapters, rounds: 1000, plots: None, by: Vec::new(), second: None };
     let mut parser = lexopt::Parser::from_args(arguments);
     let wrong = |error: lexopt::Error| format!("verbs bench: {error}\n{HELP}");
     while let Some(argument) = parser.next().map_err(wrong)? {
@@ -90,6 +96,7 @@ fn options(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
             Long("rounds") => {
                 options.rounds = parser.value().and_then(|value| value.parse()).map_err(wrong)?
             }
+            Long("plots") => options.plots = Some(parser.value().map_err(wrong)?.into()),
             Long("by") => {
                 let command = parser.value().and_then(|value| value.string()).map_err(wrong)?;
                 options.by = command.split_whitespace().map(str::to_owned).collect();
@@ -118,6 +125,7 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         let mut talk = Talk { heard: Box::new(stdin().lock()), said: Box::new(stdout()) };
         return both(&options.adapters[0], way, &options, &settings, 1, &mut talk).map(drop);
     }
+    let mut drawn = Vec::new();
     for adapter in &options.adapters {
         if adapter == "ibv" {
             match ibv::describe(&settings) {
@@ -133,12 +141,17 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         let most = if adapter == "ibv" { CONNECTIONS.len() } else { 1 };
         let connections = CONNECTIONS[..most].iter().map(|count| Way::Connections(*count));
         for way in connections.chain(has_datagrams(adapter, &settings)?.then_some(Way::Datagrams)) {
-            for (name, value) in first(adapter, way, &options, &settings)? {
+            let (rows, points) = first(adapter, way, &options, &settings)?;
+            drawn.extend(points.into_iter().map(|point| (adapter.clone(), point)));
+            for (name, value) in rows {
                 // Of what is less than one, by adapters in software, the first digits.
                 let digits = if value > 0.0 && value < 1.0 { 4 } else { 2 };
                 println!("{adapter:<6}{name:<48}{value:>10.digits$}");
             }
         }
+    }
+    if let Some(folder) = &options.plots {
+        println!("{}: {}", folder.display(), curves::draw(folder, &drawn)?.join(", "));
     }
     Ok(())
 }
@@ -168,7 +181,7 @@ impl Talk {
 }
 
 /// Starts the second process and measures with it.
-fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Result<Rows, String> {
+fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Result<(Rows, Points), String> {
     let own = std::env::current_exe().map_err(|e| format!("verbs bench: cannot tell where tern is: {e}"))?;
     let mut words: Vec<OsString> = options.by.iter().map(OsString::from).collect();
     words.push("env".into());
@@ -183,6 +196,10 @@ fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Res
     words.push(own.into());
     words.extend(["verbs", "bench", "--adapter", adapter, "--second"].map(OsString::from));
     words.extend([way.to_string(), "--rounds".into(), options.rounds.to_string()].map(OsString::from));
+    if options.plots.is_some() {
+        // Of which it draws nothing.
+        words.extend(["--plots", "-"].map(OsString::from));
+    }
     let mut command = Command::new(&words[0]);
     let started = command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = started.map_err(|e| format!("verbs bench: cannot run {}: {e}", words[0].display()))?;
@@ -190,16 +207,16 @@ fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Res
         return Err("verbs bench: the second process has no input or output".into());
     };
     let mut talk = Talk { heard: Box::new(BufReader::new(output)), said: Box::new(input) };
-    let rows = both(adapter, way, options, settings, 0, &mut talk);
+    let found = both(adapter, way, options, settings, 0, &mut talk);
     drop(talk);
-    end(child, rows)
+    end(child, found)
 }
 
 /// Waits for the second process, which ends when it hears nothing more.
-fn end(mut child: Child, rows: Result<Rows, String>) -> Result<Rows, String> {
+fn end<T>(mut child: Child, found: Result<T, String>) -> Result<T, String> {
     let status = child.wait().map_err(|e| format!("verbs bench: the second process: {e}"))?;
-    let rows = rows?;
-    if status.success() { Ok(rows) } else { Err(format!("verbs bench: the second process: {status}")) }
+    let found = found?;
+    if status.success() { Ok(found) } else { Err(format!("verbs bench: the second process: {status}")) }
 }
 
 /// What both processes do.
@@ -210,19 +227,36 @@ fn both(
     settings: &Settings,
     me: usize,
     talk: &mut Talk,
-) -> Result<Rows, String> {
+) -> Result<(Rows, Points), String> {
     let mut verbs = open(adapter, way, settings, me, talk)?;
     let depth = if way == Way::Datagrams { FOR_DATAGRAMS } else { FOR_CONNECTIONS };
     let mut bench = Bench::new(&mut verbs, depth, |line| talk.tell(line))?;
-    let rows = match way {
-        Way::Connections(count) => {
-            let rows = if count == 1 { alone(&mut bench, options.rounds)? } else { Rows::new() };
-            [rows, connected(&mut bench, count, options.rounds)?].concat()
-        }
-        Way::Datagrams => by_datagrams(&mut bench, options.rounds)?,
+    let found = match options.plots {
+        Some(_) => (rows(&mut bench, way, options.rounds)?, points(&mut bench, way, options.rounds)?),
+        None => (rows(&mut bench, way, options.rounds)?, Points::new()),
     };
     bench.meet()?;
-    Ok(rows)
+    Ok(found)
+}
+
+/// What is printed.
+fn rows<V: Verbs>(bench: &mut Bench<V>, way: Way, rounds: usize) -> Result<Rows, String> {
+    match way {
+        Way::Connections(1) => Ok([alone(bench, rounds)?, connected(bench, 1, rounds)?].concat()),
+        Way::Connections(count) => connected(bench, count, rounds),
+        Way::Datagrams => by_datagrams(bench, rounds),
+    }
+}
+
+/// What is drawn.
+fn points<V: Verbs>(bench: &mut Bench<V>, way: Way, rounds: usize) -> Result<Points, String> {
+    let mut points = match way {
+        Way::Connections(1) => curves::alone(bench, rounds)?,
+        Way::Connections(_) => Points::new(),
+        Way::Datagrams => return curves::by_datagrams(bench, rounds),
+    };
+    points.extend(curves::together(bench, rounds)?);
+    Ok(points)
 }
 
 /// The adapter, which joins the two processes in this way.

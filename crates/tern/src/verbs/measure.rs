@@ -195,6 +195,37 @@ impl<'a, V: Verbs> Bench<'a, V> {
         Ok(median(times))
     }
 
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// As [`Bench::latency`] over all connections at a time, divided by their number (002, section 3.4.1): each is sent a message, and the peer
+    /// answers each over the connection by which it came.
+    pub fn normalized_latency(&mut self, len: usize, rounds: usize) -> Result<f64, String> {
+        self.meet()?;
+        let (rails, depth) = (self.keys.len(), self.buffers.len() / self.keys.len());
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let begun = Instant::now();
+            if self.is_first() {
+                for rail in 0..rails {
+                    self.send(rail, len)?;
+                }
+                let wanted = self.sent;
+                self.until(|bench| bench.received >= wanted)?;
+            } else {
+                for _ in 0..rails {
+                    let wanted = self.sent + 1;
+                    self.until(|bench| bench.received >= wanted)?;
+                    self.send(self.last / depth, len)?;
+                }
+            }
+            times.push(begun.elapsed().as_secs_f64() * 1e6 / (2 * rails) as f64);
+        }
+        Ok(median(times))
+    }
+
     /// Reads of `len` bytes of the peer's memory, one at a time, in µs: the median of `rounds`. Rank 1 waits.
     pub fn read(&mut self, len: usize, rounds: usize) -> Result<f64, String> {
         self.meet()?;

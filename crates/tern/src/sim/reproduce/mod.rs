@@ -13,8 +13,8 @@ mod today;
 use std::path::Path;
 use std::time::Instant;
 
-use super::chart::{self, short};
 use super::figure::{Claim, Figure, Paper, Study};
+use crate::chart::{self, short};
 
 /// A study: its name, what it shows, and how to run it.
 type Row = (&'static str, &'static str, fn() -> Result<Study, String>);

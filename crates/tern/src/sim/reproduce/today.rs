@@ -5,7 +5,7 @@ use proto::{Protocol, Tuning};
 use sim::Cluster;
 
 use super::choice::{EAGER, auto, fixed};
-use crate::sim::chart::size;
+use crate::chart::size;
 use crate::sim::figure::{Basis, Claim, Curve, Figure, Paper, Study};
 use crate::sim::lab::{self, Variant, mb_s, mean};
 

@@ -1,6 +1,8 @@
 //! Figures as SVG.
 
-use super::figure::{Axis, Figure, Scale};
+mod figure;
+
+pub use figure::{Axis, Curve, Figure, Scale};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
@@ -163,7 +165,6 @@ fn label(x: f64, y: f64, anchor: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::figure::Curve;
 
     #[test]
     fn every_scale_gives_a_whole_picture() {
