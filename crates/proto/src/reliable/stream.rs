@@ -193,6 +193,8 @@ impl<S: Copy, K> Stream<S, K> {
             self.timer_ns = self.while_sent(now_ns + self.patience_ns());
         }
         self.lose(now_ns);
+        // What has been acknowledged unasked, by messages that went the other way, need not be asked for.
+        self.unasked = self.unasked.min(self.out);
         if self.sent.is_empty() {
             self.sent.shrink_to(0);
         }
@@ -371,5 +373,40 @@ impl<S: Copy, K> Stream<S, K> {
     /// Packets that were sent again.
     pub(super) fn resent(&self) -> u64 {
         self.resent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who answers each message by a message has acknowledged it by that: nothing else need be sent.
+    #[test]
+    fn messages_that_answer_each_other_ask_for_no_acknowledgement() {
+        let mut freed = Vec::new();
+        let mut ends = [0, 1].map(|_| Stream::<u32, ()>::new(7));
+        for round in 0..1000 {
+            let ([from], [to]) = ends.split_at_mut(1) else { unreachable!() };
+            let (from, to) = if round % 2 == 0 { (from, to) } else { (to, from) };
+            let now_ns = 10_000 * round;
+            let (seq, asks) = from.push(now_ns, 0);
+            assert!(!asks, "round {round}");
+            let (ack, came) = from.answer();
+            assert!(to.acknowledge(now_ns, ack, came, &mut freed) && to.take(seq) == Taken::Next);
+            to.accept(now_ns, asks);
+            assert!(!to.answers(), "round {round}");
+        }
+        assert_eq!(freed.len(), 999);
+    }
+
+    /// Who is only sent to is asked before the window is full.
+    #[test]
+    fn a_stream_asks_within_its_window() {
+        let mut stream = Stream::<u32, ()>::new(0);
+        let mut asked = 0;
+        while stream.may_send() {
+            asked += u32::from(stream.push(0, 0).1);
+        }
+        assert!(asked >= 2, "{asked} times in a window of {}", stream.out);
     }
 }

@@ -10,15 +10,16 @@ use super::greeting::{self, Secret};
 use super::outbox::Outbox;
 use super::postings::{Posted, Postings};
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
-use super::{Contact, DEPTH, Door, LINGER, Rnic, segments};
+use super::talk::Talk;
+use super::{Contact, DEPTH, Door, LINGER, Rnic};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
 use fabric::{Fault, Rank};
-use rustix::event::epoll;
 use rustix::net::sockopt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::datagram::{self, Head};
 
@@ -43,7 +44,7 @@ const ID: &[u8] = b"reliable datagrams";
 
 /// What all pairs have in common.
 pub struct Datagrams {
-    socket: UdpSocket,
+    talk: Talk,
     /// Where peers knock (`watch.rs`): the same port of TCP.
     door: TcpListener,
     /// Ends a sleep when something is due.
@@ -101,8 +102,6 @@ pub fn bind(address: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
     // As much as it gets: a kernel that gives less loses more, which comes again.
     let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
     let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
-    // One call for each datagram, where the kernel does not know this.
-    let _ = segments::join(&socket);
     Ok(socket)
 }
 
@@ -111,14 +110,15 @@ impl Datagrams {
         (socket, door): (UdpSocket, TcpListener),
         (me, secret, integrity): (Rank, Secret, Integrity),
         size: usize,
-        epoll: &OwnedFd,
-    ) -> Result<Datagrams, rustix::io::Errno> {
-        epoll::add(epoll, &socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        epoll: &Arc<OwnedFd>,
+    ) -> std::io::Result<Datagrams> {
+        let mut talk = Talk::joining(socket);
+        talk.heard_by(epoll.clone(), 0)?;
         let alarm = Alarm::new(epoll, super::ALARM)?;
         let id = |from, to| greeting::datagram_id(&secret, ID, from, to);
         Ok(Datagrams {
-            outbox: Outbox::new(&socket),
-            socket,
+            outbox: Outbox::new(&mut talk),
+            talk,
             door,
             alarm,
             secret,
@@ -209,7 +209,7 @@ impl Rnic {
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         let Contact::Paired(contact) = &mut self.contacts[peer] else { return };
         let Peer { pair, seals, postings, burst, .. } = &mut **contact;
-        let Datagrams { socket, outbox, .. } = &mut **datagrams;
+        let Datagrams { talk, outbox, .. } = &mut **datagrams;
         burst.sent();
         let mut next = |out: &mut Vec<u8>| {
             let begin = out.len();
@@ -219,9 +219,9 @@ impl Rnic {
             }
             is_one
         };
-        while outbox.add(socket, self.addresses[peer], &mut next) {}
+        while outbox.add(talk, self.addresses[peer], &mut next) {}
         // What the socket does not take is lost as on the way, and comes again by the same rules.
-        outbox.send(socket);
+        outbox.send(talk);
         datagrams.due_ns = datagrams.due_ns.min(pair.timeout_ns().unwrap_or(u64::MAX));
         self.settle_pair(peer);
     }
@@ -275,13 +275,13 @@ impl Rnic {
     }
 
     /// Takes in what has come, sends what that asks for, and deals with what is due.
-    pub(super) fn look_at_datagrams(&mut self) {
+    pub(super) fn look_at_datagrams(&mut self, asks_all: bool) {
         let Door::Datagrams(datagrams) = &self.door else { return };
         let reads = if datagrams.comes { READS } else { 1 };
         let (mut room, mut has_come) = (std::mem::take(&mut self.room), false);
         for _ in 0..reads {
-            let Door::Datagrams(datagrams) = &self.door else { break };
-            let Ok((got, _)) = datagrams.socket.recv_from(&mut room) else { break };
+            let Door::Datagrams(datagrams) = &mut self.door else { break };
+            let Ok((got, _)) = datagrams.talk.receive(&mut room, asks_all) else { break };
             has_come = true;
             let trailer_len = datagrams.trailer_len;
             let mut rest = &room[..got];
@@ -413,7 +413,7 @@ impl Rnic {
             if peers.iter().all(has_left) {
                 return;
             }
-            self.look_at_datagrams();
+            self.look_at_datagrams(true);
             std::thread::sleep(Duration::from_micros(50));
         }
     }

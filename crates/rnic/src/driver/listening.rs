@@ -17,6 +17,7 @@ use fabric::{Rank, VerbsCaps};
 use rustix::event::epoll;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Ports tried for one that is free for connections and for datagrams.
@@ -108,13 +109,14 @@ impl Listening {
 
     /// Rank `me` of the job, all of whose ranks listen at `addresses`, in the same way, and know its secret.
     pub fn open(self, me: Rank, addresses: Box<[SocketAddr]>, secret: Secret) -> Result<Rnic, String> {
-        let fail = |e: rustix::io::Errno| format!("cannot watch sockets: {e}");
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail)?;
+        let fail = |e: std::io::Error| format!("cannot watch sockets: {e}");
+        let refused = |e: rustix::io::Errno| fail(e.into());
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).map_err(refused)?);
         let longest = self.longest.unwrap_or_else(|| self.longest_datagram(&addresses));
         let door = match self.socket {
             Socket::Tcp(listener) => {
                 let data = epoll::EventData::new_u64(LISTENER);
-                epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(fail)?;
+                epoll::add(&epoll, &listener, data, epoll::EventFlags::IN).map_err(refused)?;
                 Door::Connections(listener)
             }
             Socket::Udp(socket, door) => {
@@ -132,7 +134,7 @@ impl Listening {
             }
             None => None,
         };
-        let watch = Watch::new(&epoll, addresses.len()).map_err(fail)?;
+        let watch = Watch::new(&epoll, addresses.len()).map_err(refused)?;
         let by_streams = matches!(door, Door::Connections(_)) && unreliable.is_none();
         let caps = caps(unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()), by_streams);
         Ok(Rnic {

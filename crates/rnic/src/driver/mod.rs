@@ -51,6 +51,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::Instant;
 pub use talk::Talk;
 use unreliable::Unreliable;
@@ -128,7 +129,7 @@ pub struct Rnic {
     door: Door,
     /// Unreliable datagrams beside it.
     unreliable: Option<Box<Unreliable>>,
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     /// Number of ranks of the job.
     size: usize,
     /// Where each rank, and each guest, listens.
@@ -436,11 +437,11 @@ impl Rnic {
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.shares_core || self.look.is_multiple_of(SOME);
         if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
-            self.look_at_unreliable();
+            self.look_at_unreliable(asks);
         }
         if !matches!(self.door, Door::Connections(_)) {
             if self.quiet <= QUIET || asks {
-                self.look_at_datagrams();
+                self.look_at_datagrams(asks);
             }
             if asks && self.clock_ns() >= self.watch.due_ns {
                 self.stand_watch();

@@ -2,9 +2,9 @@
 //!
 //! Where it cannot each leaves by a call of its own.
 
-use super::segments;
+use super::talk::Talk;
 use rustix::io::Errno;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 
 /// Datagrams that one call takes (`UDP_MAX_SEGMENTS` of the kernels that have it), and bytes.
 const MANY: usize = 64;
@@ -26,8 +26,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// For this socket, which nobody else sends by.
-    pub fn new(socket: &UdpSocket) -> Outbox {
+    /// For this port, where nobody else sends.
+    pub fn new(talk: &mut Talk) -> Outbox {
         Outbox {
             bytes: Vec::new(),
             to: None,
@@ -35,7 +35,7 @@ impl Outbox {
             count: 0,
             is_closed: false,
             cuts_at: 0,
-            can_cut: segments::cut(socket, 0),
+            can_cut: talk.cut(0),
         }
     }
 
@@ -45,14 +45,9 @@ impl Outbox {
     }
 
     /// Takes the datagram that `write` appends, if it does; what it does not fit together with leaves before.
-    pub fn add(
-        &mut self,
-        socket: &UdpSocket,
-        to: SocketAddr,
-        write: impl FnOnce(&mut Vec<u8>) -> bool,
-    ) -> bool {
+    pub fn add(&mut self, talk: &mut Talk, to: SocketAddr, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         if self.to != Some(to) || self.is_closed || self.count >= MANY {
-            self.send(socket);
+            self.send(talk);
         }
         let before = self.bytes.len();
         if !write(&mut self.bytes) {
@@ -60,7 +55,7 @@ impl Outbox {
         }
         let len = self.bytes.len() - before;
         if self.count > 0 && (len > self.each || self.bytes.len() > BYTES) {
-            self.send_first(socket, before);
+            self.send_first(talk, before);
         }
         if self.count == 0 {
             (self.to, self.each) = (Some(to), len);
@@ -71,18 +66,18 @@ impl Outbox {
     }
 
     /// All leave. What the socket does not take is lost as on the way.
-    pub fn send(&mut self, socket: &UdpSocket) {
+    pub fn send(&mut self, talk: &mut Talk) {
         let all = self.bytes.len();
-        self.send_first(socket, all);
+        self.send_first(talk, all);
     }
 
-    fn send_first(&mut self, socket: &UdpSocket, len: usize) {
+    fn send_first(&mut self, talk: &mut Talk, len: usize) {
         if let Some(to) = self.to
             && self.count > 0
-            && !(self.can_cut && self.send_together(socket, to, len))
+            && !(self.can_cut && self.send_together(talk, to, len))
         {
             for one in self.bytes[..len].chunks(self.each) {
-                let _ = socket.send_to(one, to);
+                let _ = talk.send(one, to);
             }
         }
         self.bytes.drain(..len);
@@ -90,25 +85,25 @@ impl Outbox {
     }
 
     /// Whether they have left by one call, or are lost by it.
-    fn send_together(&mut self, socket: &UdpSocket, to: SocketAddr, len: usize) -> bool {
+    fn send_together(&mut self, talk: &mut Talk, to: SocketAddr, len: usize) -> bool {
         let cuts_wrongly = if self.count > 1 {
             self.cuts_at != self.each
         } else {
             self.cuts_at > 0 && self.each > self.cuts_at
         };
         if cuts_wrongly {
-            if !segments::cut(socket, self.each) {
-                return self.cannot(socket);
+            if !talk.cut(self.each) {
+                return self.cannot(talk);
             }
             self.cuts_at = self.each;
         }
-        let Err(error) = socket.send_to(&self.bytes[..len], to) else { return true };
-        match Errno::from_io_error(&error) {
+        let Err(error) = talk.send(&self.bytes[..len], to) else { return true };
+        match error {
             // The device has no checksums to leave to it.
-            Some(Errno::IO | Errno::OPNOTSUPP) => self.cannot(socket),
+            Errno::IO | Errno::OPNOTSUPP => self.cannot(talk),
             // The way takes shorter ones only; pieces of pieces are for datagrams that leave alone.
-            Some(Errno::INVAL | Errno::MSGSIZE) => {
-                (self.cuts_at, self.can_cut) = (0, segments::cut(socket, 0));
+            Errno::INVAL | Errno::MSGSIZE => {
+                (self.cuts_at, self.can_cut) = (0, talk.cut(0));
                 false
             }
             _ => true,
@@ -116,8 +111,8 @@ impl Outbox {
     }
 
     #[cold]
-    fn cannot(&mut self, socket: &UdpSocket) -> bool {
-        segments::cut(socket, 0);
+    fn cannot(&mut self, talk: &mut Talk) -> bool {
+        talk.cut(0);
         (self.cuts_at, self.can_cut) = (0, false);
         false
     }
@@ -127,6 +122,7 @@ impl Outbox {
 mod tests {
     use super::super::segments;
     use super::*;
+    use std::net::UdpSocket;
     use std::time::Duration;
 
     fn sockets() -> [UdpSocket; 2] {
@@ -142,8 +138,9 @@ mod tests {
     fn datagrams_come_as_they_were_added_whether_the_kernel_cuts_or_not() {
         for can_cut in [true, false] {
             let [out, first] = sockets();
+            let mut out = Talk::new(out);
             let [second, _] = sockets();
-            let mut outbox = Outbox::new(&out);
+            let mut outbox = Outbox::new(&mut out);
             outbox.can_cut &= can_cut;
             let lens =
                 (0..150).map(|at| [72, 72, 72, 40, 1400, 1400, 9000, 72, 30_000, 30_000, 30_000][at % 11]);
@@ -153,18 +150,18 @@ mod tests {
                 let datagram = vec![at as u8; len];
                 expected[to].push(datagram.clone());
                 let peer = [&first, &second][to].local_addr().unwrap();
-                assert!(outbox.add(&out, peer, |bytes| {
+                assert!(outbox.add(&mut out, peer, |bytes| {
                     bytes.extend_from_slice(&datagram);
                     true
                 }));
                 let ([socket], [left]) = ([[&first, &second][to]], [&mut expected[to]]);
                 if at % 3 == 0 {
-                    outbox.send(&out);
+                    outbox.send(&mut out);
                     take(socket, left);
                 }
             }
-            outbox.send(&out);
-            assert!(outbox.is_empty() && !outbox.add(&out, first.local_addr().unwrap(), |_| false));
+            outbox.send(&mut out);
+            assert!(outbox.is_empty() && !outbox.add(&mut out, first.local_addr().unwrap(), |_| false));
             take(&first, &mut expected[0]);
             take(&second, &mut expected[1]);
         }
@@ -181,17 +178,18 @@ mod tests {
     #[test]
     fn datagrams_that_left_together_may_come_together() {
         let [out, socket] = sockets();
-        if !segments::join(&socket) || !segments::cut(&out, 0) {
+        let mut out = Talk::new(out);
+        if !segments::join(&socket) || !out.cut(0) {
             return; // a kernel older than 5.0
         }
-        let mut outbox = Outbox::new(&out);
+        let mut outbox = Outbox::new(&mut out);
         for at in 0..40u8 {
-            outbox.add(&out, socket.local_addr().unwrap(), |bytes| {
+            outbox.add(&mut out, socket.local_addr().unwrap(), |bytes| {
                 bytes.extend_from_slice(&[at; 100]);
                 true
             });
         }
-        outbox.send(&out);
+        outbox.send(&mut out);
         let (mut room, mut all) = (vec![0; 1 << 16], Vec::new());
         while all.len() < 4000 {
             let (got, _) = socket.recv_from(&mut room).expect("they come");

@@ -4,10 +4,12 @@
 //! sends goes there from then on, what others send to the first one. Both have the same port: the kernel lets sockets
 //! share one that say so (SO_REUSEPORT) and have the same owner, and both say so for the moment of the second's birth alone.
 
+use super::segments;
 use super::socket::hear;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, recvfrom, send, sendto, sockopt};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,6 +26,9 @@ pub struct Talk {
     last: Option<SocketAddr>,
     row: u32,
     ears: Option<Ears>,
+    /// Length at which datagrams are cut, and whether they may be joined ([`segments`]).
+    cuts_at: usize,
+    joins: bool,
 }
 
 /// A socket that is connected.
@@ -48,7 +53,19 @@ struct Ears {
 impl Talk {
     /// At this socket's port; it does not block.
     pub fn new(all: UdpSocket) -> Talk {
-        Talk { all, one: None, last: None, row: 0, ears: None }
+        Talk { all, one: None, last: None, row: 0, ears: None, cuts_at: 0, joins: false }
+    }
+
+    /// The same; datagrams of one sender may be handed out together, where the kernel does that.
+    pub fn joining(all: UdpSocket) -> Talk {
+        let joins = segments::join(&all);
+        Talk { joins, ..Talk::new(all) }
+    }
+
+    /// See [`segments::cut`].
+    pub fn cut(&mut self, len: usize) -> bool {
+        self.cuts_at = len;
+        segments::cut(&self.all, len) && self.one.as_ref().is_none_or(|one| segments::cut(&one.socket, len))
     }
 
     /// The socket by which this peer is reached.
@@ -142,6 +159,12 @@ impl Talk {
         sockopt::set_socket_reuseport(&self.all, false)?;
         sockopt::set_socket_reuseport(&socket, false)?;
         bound?;
+        if self.joins {
+            segments::join(&socket);
+        }
+        if self.cuts_at > 0 && !segments::cut(&socket, self.cuts_at) {
+            return Err(ErrorKind::Unsupported.into());
+        }
         net::connect(&socket, &with)?;
         Ok(socket)
     }

@@ -9,15 +9,15 @@ use super::greeting::{self, Secret};
 use super::link::READ_BYTES;
 use super::outbox::Outbox;
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
+use super::talk::Talk;
 use super::{ALARM, Rnic, memory};
 use crate::stack::ud::{Handle, QueuePair};
 use fabric::{Completion, Done, Fault, Local, Rank};
-use rustix::event::epoll;
-use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use wire::datagram::{self, CRC_LEN, HEAD_LEN, Head};
 use wire::iwarp::ddp::UNTAGGED_LEN;
 
@@ -37,7 +37,7 @@ struct Known {
 
 /// See the [module](self).
 pub struct Unreliable {
-    socket: UdpSocket,
+    talk: Talk,
     pub(super) alarm: Alarm,
     pair: QueuePair,
     me: Rank,
@@ -64,17 +64,18 @@ pub struct Unreliable {
 impl Unreliable {
     pub fn new(
         socket: UdpSocket,
-        (me, secret, integrity, epoll): (Rank, Secret, Integrity, &OwnedFd),
+        (me, secret, integrity, epoll): (Rank, Secret, Integrity, &Arc<OwnedFd>),
         longest: usize,
-    ) -> Result<Unreliable, Errno> {
-        epoll::add(epoll, &socket, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
+    ) -> std::io::Result<Unreliable> {
+        let mut talk = Talk::joining(socket);
+        talk.heard_by(epoll.clone(), ALARM)?;
         let trailer_len = if integrity == Integrity::Mac { TRAILER_LEN } else { 0 };
         Ok(Unreliable {
-            outbox: Outbox::new(&socket),
+            outbox: Outbox::new(&mut talk),
             burst: Burst::default(),
             room: memcopy::Room::new(READ_BYTES),
             held: 0..0,
-            socket,
+            talk,
             alarm: Alarm::new(epoll, super::ALARM)?,
             pair: QueuePair::new(me as u32, 0),
             me,
@@ -154,11 +155,11 @@ impl Rnic {
         parts.iter().for_each(|part| out.extend_from_slice(memory::bytes(part.span)));
         let mut handle = *unreliable.handle(to);
         unreliable.seals(to);
-        let Unreliable { socket, outbox, pair, burst, seals, .. } = &mut **unreliable;
+        let Unreliable { talk, outbox, pair, burst, seals, .. } = &mut **unreliable;
         let mut seals = seals.get_mut(&to);
         burst.posted();
         pair.send(&mut handle, &out, false, |datagram| {
-            outbox.add(socket, self.addresses[to], |bytes| {
+            outbox.add(talk, self.addresses[to], |bytes| {
                 let begin = bytes.len();
                 bytes.extend_from_slice(datagram);
                 if let Some(seals) = &mut seals {
@@ -177,7 +178,7 @@ impl Rnic {
             && !unreliable.outbox.is_empty()
         {
             unreliable.burst.sent();
-            unreliable.outbox.send(&unreliable.socket);
+            unreliable.outbox.send(&mut unreliable.talk);
         }
     }
 
@@ -187,7 +188,7 @@ impl Rnic {
     }
 
     /// Takes in what has come, as far as there are buffers for it.
-    pub(super) fn look_at_unreliable(&mut self) {
+    pub(super) fn look_at_unreliable(&mut self, asks_all: bool) {
         let Some(unreliable) = &mut self.unreliable else { return };
         let mut room = std::mem::take(&mut unreliable.room);
         let mut held = unreliable.held.clone();
@@ -201,11 +202,11 @@ impl Rnic {
                 self.take_unreliable(&room[held.start..held.start + len]);
                 held.start += len;
             }
-            let Some(unreliable) = &self.unreliable else { break };
+            let Some(unreliable) = &mut self.unreliable else { break };
             if self.host.free.is_empty() || look == looks {
                 break;
             }
-            let Ok((got, _)) = unreliable.socket.recv_from(&mut room) else {
+            let Ok((got, _)) = unreliable.talk.receive(&mut room, asks_all) else {
                 held = 0..0;
                 break;
             };
@@ -262,7 +263,7 @@ impl Rnic {
             if let Some(seals) = unreliable.seals(from) {
                 seals.seal.datagram(&mut answer, 0);
             }
-            let _ = unreliable.socket.send_to(&answer, self.addresses[from]);
+            let _ = unreliable.talk.send(&answer, self.addresses[from]);
         }
         unreliable.answer = answer;
         // What a peer does wrong is said by what is above, which knows what was meant. What this rank does wrong is not lost on
