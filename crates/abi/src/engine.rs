@@ -393,6 +393,7 @@ fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
     }
     // Only who is to sleep has to be rung for, and that costs all ranks of the host a barrier.
     bell.arm();
+    world.engine.rests();
     match world.progress_aside() {
         true => Advanced::Moved,
         false if world.needs_care() => Advanced::Waits,

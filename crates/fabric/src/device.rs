@@ -330,6 +330,9 @@ pub trait Device: Transfers {
     fn was_written(&self, _span: Span) {}
     /// Called when a wait is over.
     fn awake(&mut self);
+    /// Called before this rank sleeps without having been asked what to do ([`Device::idle`]), after which it looks once more: what comes by
+    /// the clock has to wake it.
+    fn rests(&mut self) {}
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
     /// row.
     fn idle(&mut self, round: u32) -> Self::Nap;

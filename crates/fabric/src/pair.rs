@@ -461,6 +461,13 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
+    fn rests(&mut self) {
+        self.near.rests();
+        if let Some(far) = &mut self.far {
+            far.rests();
+        }
+    }
+
     #[inline]
     fn idle(&mut self, round: u32) -> Self::Nap {
         let far = self.far.as_mut().map(|far| far.idle(round)).filter(|nap| !nap.sleeps());

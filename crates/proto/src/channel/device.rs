@@ -249,6 +249,10 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.awake();
     }
 
+    fn rests(&mut self) {
+        self.verbs.rests();
+    }
+
     fn idle(&mut self, round: u32) -> V::Nap {
         // A fault to be checked, a message or an end that came while others were looked at: then there is nothing
         // to wait for, and the adapter, which has told of it already, would not end the nap.

@@ -206,6 +206,11 @@ impl<D: Device> Engine<D> {
         })
     }
 
+    /// To be called before this rank sleeps without a wait, and before the look that precedes that.
+    pub fn rests(&mut self) {
+        self.dev.rests();
+    }
+
     /// To be called when a test or a probe has found nothing: what to do before the application goes
     /// on. It never sleeps.
     pub fn in_vain(&mut self) -> Option<D::Nap> {

@@ -14,6 +14,16 @@ const PATIENCE: u32 = 32;
 const FAREWELLS: u32 = 3;
 
 impl<V: Verbs> Reliable<V> {
+    /// A sleep ends when something is due.
+    fn set_alarm(&mut self) {
+        let Some(ways) = &mut self.ways else { return };
+        if !ways.ended.is_empty() || !ways.touched.is_empty() || ways.fault.is_some() {
+            self.verbs.alarm(self.verbs.now_ns());
+        } else if ways.due_ns != u64::MAX {
+            self.verbs.alarm(ways.due_ns);
+        }
+    }
+
     /// How each peer is reached that something was sent to; nothing where the adapter is reliable itself.
     pub fn standings(&self) -> impl Iterator<Item = Standing> {
         self.ways.iter().flat_map(|ways| ways.standings())
@@ -308,19 +318,19 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.awake();
     }
 
+    fn rests(&mut self) {
+        self.set_alarm();
+        self.verbs.rests();
+    }
+
     fn idle(&mut self, round: u32) -> V::Nap {
-        if let Some(ways) = &mut self.ways {
-            if round == PATIENCE
-                && let Err(fault) = ways.hurry(&mut self.verbs)
-            {
-                ways.fault.get_or_insert(fault);
-            }
-            if !ways.ended.is_empty() || !ways.touched.is_empty() || ways.fault.is_some() {
-                self.verbs.alarm(self.verbs.now_ns());
-            } else if ways.due_ns != u64::MAX {
-                self.verbs.alarm(ways.due_ns);
-            }
+        if round == PATIENCE
+            && let Some(ways) = &mut self.ways
+            && let Err(fault) = ways.hurry(&mut self.verbs)
+        {
+            ways.fault.get_or_insert(fault);
         }
+        self.set_alarm();
         self.verbs.idle(round)
     }
 

@@ -36,8 +36,6 @@ const MTU_LEAST: usize = 576;
 const MTU_LEAST_6: usize = 1280;
 /// Datagrams taken in for one look: what is due to be sent waits for it.
 const READS: usize = 64;
-/// Looks in vain after which acknowledgements do not wait for something to go with.
-const PATIENCE: u32 = 32;
 /// Requests of a peer, and to it, under way.
 const REQUESTS: usize = 64;
 const ID: &[u8] = b"reliable datagrams";
@@ -48,7 +46,7 @@ pub struct Datagrams {
     /// Where peers knock (`watch.rs`): the same port of TCP.
     door: TcpListener,
     /// Ends a sleep when something is due.
-    alarm: Alarm,
+    pub(super) alarm: Alarm,
     secret: Secret,
     /// What each datagram ends with.
     trailer_len: usize,
@@ -57,7 +55,7 @@ pub struct Datagrams {
     /// Ranks there is a pair with.
     peers: Vec<Rank>,
     /// Nothing is due before.
-    due_ns: u64,
+    pub(super) due_ns: u64,
     outbox: Outbox,
     /// Ranks of which something has come in this look.
     heard: Vec<Rank>,
@@ -307,10 +305,6 @@ impl Rnic {
         if datagrams.due_ns <= now_ns {
             self.tick(now_ns);
         }
-        // Whoever looks may sleep next.
-        if let Door::Datagrams(datagrams) = &mut self.door {
-            datagrams.alarm.arm(datagrams.due_ns, now_ns);
-        }
     }
 
     /// Deals with what is due.
@@ -375,10 +369,7 @@ impl Rnic {
     }
 
     /// Before this rank may sleep: acknowledgements leave.
-    pub(super) fn before_a_nap(&mut self, round: u32) {
-        if round != PATIENCE {
-            return;
-        }
+    pub(super) fn hurry(&mut self) {
         let mut at = 0;
         while let Door::Datagrams(datagrams) = &self.door
             && let Some(peer) = datagrams.peers.get(at).copied()

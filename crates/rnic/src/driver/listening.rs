@@ -170,7 +170,7 @@ impl Listening {
             unsent: Vec::new(),
             leads: None,
             hot: None,
-            has_alarm: false,
+            alarm_ns: u64::MAX,
             is_due: false,
             start: Instant::now(),
             fault: None,

@@ -75,6 +75,8 @@ const EVENTS: usize = 32;
 /// Looks in vain after which only some of them ask the kernel, and nobody is expected to speak soon.
 const QUIET: u32 = 64;
 const SOME: u32 = 8;
+/// Looks in vain after which acknowledgements do not wait for something to go with, and timers are set.
+const PATIENCE: u32 = 32;
 /// In how many looks what has come is seen: an engine looks before it takes in what has come, and behind.
 const UNSEEN: u8 = 2;
 /// How long the end of this rank waits for what its peers have not taken.
@@ -168,8 +170,8 @@ pub struct Rnic {
     leads: Option<Rank>,
     /// Who was heard last, while nobody else speaks: its socket is read without asking which ones have something.
     hot: Option<Rank>,
-    /// Something is due by the clock.
-    has_alarm: bool,
+    /// What is above has something due by the clock then.
+    alarm_ns: u64,
     /// Something was due when the clock was set.
     is_due: bool,
     start: Instant,

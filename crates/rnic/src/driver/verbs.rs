@@ -1,7 +1,7 @@
 //! The verbs of the adapter, and its end.
 
 use super::postings::{Payload, Posted};
-use super::{Contact, LINGER, Rnic, RnicNap, memory};
+use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps,
@@ -224,25 +224,38 @@ impl Verbs for Rnic {
     }
 
     fn alarm(&mut self, at_ns: u64) {
-        let now_ns = self.clock_ns();
-        match &mut self.unreliable {
-            Some(unreliable) if at_ns > now_ns => unreliable.alarm.arm(at_ns, now_ns),
-            _ if at_ns > now_ns => self.has_alarm = true,
-            _ => self.is_due = true,
+        match at_ns > self.clock_ns() {
+            true => self.alarm_ns = self.alarm_ns.min(at_ns),
+            false => self.is_due = true,
         }
+    }
+
+    fn rests(&mut self) {
+        self.hurry();
+        let alarm_ns = std::mem::replace(&mut self.alarm_ns, u64::MAX);
+        self.set_timers(alarm_ns);
     }
 
     fn awake(&mut self) {}
 
     fn idle(&mut self, round: u32) -> RnicNap {
         self.send_waiting();
-        self.before_a_nap(round);
+        if round == PATIENCE {
+            self.hurry();
+        }
         let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
+        let is_due = std::mem::take(&mut self.is_due);
+        // A timer costs much more than a look, the more so if it ends, and is in vain where something comes soon.
+        let alarm_ns = std::mem::replace(&mut self.alarm_ns, u64::MAX);
+        let is_early = round < PATIENCE && (alarm_ns != u64::MAX || self.has_datagrams_under_way());
+        let is_timed = is_early || self.set_timers(alarm_ns);
         let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
         let holds = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.holds());
-        match std::mem::take(&mut self.has_alarm) || waits || holds {
-            _ if std::mem::take(&mut self.is_due) || !has_told_all => RnicNap::Look,
+        match !is_timed || waits || holds {
+            _ if is_due || !has_told_all => RnicNap::Look,
             true => RnicNap::Yield,
+            false if is_early && self.shares_core => RnicNap::Yield,
+            false if is_early => RnicNap::Look,
             false => RnicNap::Sleep,
         }
     }
@@ -262,6 +275,24 @@ impl Verbs for Rnic {
             return Err(Fault::PeerGone(peer));
         }
         self.fault.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Rnic {
+    /// Has a sleep end when something is due, here or above, where it is at `alarm_ns`; false if nothing can end it then.
+    fn set_timers(&mut self, alarm_ns: u64) -> bool {
+        let now_ns = self.clock_ns();
+        if let Door::Datagrams(datagrams) = &mut self.door {
+            datagrams.alarm.arm(datagrams.due_ns, now_ns);
+        }
+        match &mut self.unreliable {
+            _ if alarm_ns == u64::MAX => true,
+            Some(unreliable) => {
+                unreliable.alarm.arm(alarm_ns, now_ns);
+                true
+            }
+            None => false,
+        }
     }
 }
 
