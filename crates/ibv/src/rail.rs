@@ -20,6 +20,13 @@ const DEPTH: u32 = 256;
 const RECEIVES: u32 = 512;
 /// Completions that are waited for at a time; where that is all, posts are refused: a queue never overruns.
 const COMPLETIONS: u32 = 8192;
+/// The vendor of the kernel's siw. Memory of its queues is shown to a process at numbers that the kernel deals out in pages, the first
+/// that are free (`rdma_user_mmap_entry_insert`), and its library takes one of them for none: a queue that begins there is refused, and no
+/// other can take its place. So what is made first lies over that number: the completion queue.
+const SIW: u32 = 0x62_6d74;
+/// That number (`SIW_INVAL_UOBJ_KEY`), and the bytes of a completion (`struct siw_cqe`).
+const SIW_NOWHERE: u32 = 0x9_0000;
+const SIW_COMPLETION: u32 = 32;
 /// Hellos that may come before this rank looks, and those that leave at a time.
 pub(crate) const HELLOS_IN: u32 = 64;
 const HELLOS_OUT: u32 = 32;
@@ -163,6 +170,11 @@ fn too_little(port: &Port) -> String {
     )
 }
 
+/// Completions that a queue of this vendor's adapters is to have room for.
+fn completions(vendor: u32) -> u32 {
+    if vendor == SIW { SIW_NOWHERE / SIW_COMPLETION + 1 } else { COMPLETIONS }
+}
+
 /// By which an iWARP adapter is connected.
 fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
     let about = |why: String| format!("{}: {why}", port.name());
@@ -187,7 +199,7 @@ impl Rail {
     pub fn new(port: Port, choice: &Choice, traffic: Traffic) -> Result<Rail, String> {
         let device = &port.device;
         let most = |limit: i32, wanted: u32| wanted.min(limit.max(0) as u32);
-        let completions = most(device.max_cqe, COMPLETIONS);
+        let completions = most(device.max_cqe, completions(device.vendor_id));
         let shared = most(device.max_srq_wr, RECEIVES);
         let (depth, own) = (most(device.max_qp_wr, DEPTH), most(device.max_qp_wr, RECEIVES));
         let (hellos_in, hellos_out) = (most(device.max_qp_wr, HELLOS_IN), most(device.max_qp_wr, HELLOS_OUT));
