@@ -5,6 +5,7 @@ use crate::cm::Line;
 use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
+use crate::library::WITHOUT;
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
 use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
 use verbs_layout::constants::*;
-use verbs_layout::layout::{QpAttr, QpCap};
+use verbs_layout::layout::{DeviceAttr, QpAttr, QpCap};
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: u32 = 256;
@@ -175,6 +176,17 @@ fn completions(vendor: u32) -> u32 {
     if vendor == SIW { SIW_NOWHERE / SIW_COMPLETION + 1 } else { COMPLETIONS }
 }
 
+/// What its queue pairs share; where that cannot be made, with what may be used up and what to do then.
+fn hub(port: &Port, completions: u32, receives: u32) -> Result<Arc<Hub>, String> {
+    let DeviceAttr { max_cq, max_srq, .. } = port.device;
+    let hub = Hub::new(port.adapter.clone(), completions, receives);
+    hub.map(Arc::new).map_err(|why| {
+        format!(
+            "{why} (for all processes together the adapter has {max_cq} completion queues and {max_srq} shared receive queues); {WITHOUT}"
+        )
+    })
+}
+
 /// By which an iWARP adapter is connected.
 fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
     let about = |why: String| format!("{}: {why}", port.name());
@@ -207,7 +219,7 @@ impl Rail {
         {
             return Err(too_little(&port));
         }
-        let hub = Arc::new(Hub::new(port.adapter.clone(), completions, shared)?);
+        let hub = hub(&port, completions, shared)?;
         let lacks = |what: &str, why: String| format!("{}: no {what}: {why}", port.name());
         let pair = |cap| Pair::new(&hub, TYPE_UD, cap);
         let (pieces, inline) = (PIECES as u32, 0);
