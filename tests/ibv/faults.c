@@ -15,6 +15,8 @@
  *                it says it can
  *   hca          atomic operations of the adapter are atomic among themselves alone
  *   hardware:D   the adapters are devices of a bus, as the folder D says that has a file `device`
+ *   mute         there are no shared receive queues, and no reason is given
+ *   siw          what siw's library does: a queue whose memory begins at a certain place is none, and no reason is given
  *   none         there are no adapters
  *   down         the port is not active
  *
@@ -43,6 +45,11 @@ static struct ibv_qp *pairs[1024];
 static struct ibv_qp *broken;
 static int made, sent, ended, event = -1, done, is_silent, posted, paged;
 
+/* Of siw: its vendor, bytes of a place in a queue of completions, of receives and of work, the place whose number means that there is
+ * none (SIW_INVAL_UOBJ_KEY), and the pages that there are. */
+enum { BMT = 0x626d74, CQE = 32, RQE = 112, SQE = 120, NOWHERE = 0x90000, PAGE = 4096, PAGES = 1 << 16 };
+static const void *holder[PAGES];
+
 static const char *fault(const char *kind) {
     const char *rank = getenv("PMI_RANK"), *at = getenv("TERN_TEST_FAULT_RANK"), *text = getenv("TERN_TEST_FAULT");
     size_t length = strlen(kind);
@@ -61,6 +68,33 @@ static void *real(const char *name) {
         abort();
     }
     return found;
+}
+
+static void displace(const void *queue) {
+    for (int i = 0; i < PAGES; i++)
+        if (holder[i] == queue)
+            holder[i] = NULL;
+}
+
+/* Whether a queue with so many bytes more behind it has a place: the first pages that are free and enough, as the kernel deals them out
+ * (rdma_user_mmap_entry_insert). */
+static int place(const void *queue, int room, size_t bytes, size_t more) {
+    size_t length = 1;
+    while (length < (size_t)room)
+        length *= 2;
+    length = (length * bytes + more + PAGE - 1) / PAGE;
+    size_t first = 0;
+    for (size_t i = 0; i < PAGES && i < first + length; i++)
+        if (holder[i])
+            first = i + 1;
+    if (first + length > PAGES)
+        abort();
+    for (size_t i = first; i < first + length; i++)
+        holder[i] = queue;
+    if (first * PAGE != NOWHERE)
+        return 1;
+    displace(queue);
+    return 0;
 }
 
 static void tell(struct ibv_context *context, int kind) {
@@ -203,6 +237,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) {
         return NULL;
     }
     struct ibv_qp *qp = REAL(ibv_create_qp)(pd, attr);
+    /* siw has connections alone. */
+    if (qp && qp->qp_type == IBV_QPT_RC && fault("siw") && !place(qp, cap->max_send_wr, SQE, 0)) {
+        REAL(ibv_destroy_qp)(qp);
+        return NULL;
+    }
     if (qp && qp->qp_type == IBV_QPT_RC)
         pairs[made++] = qp;
     return qp;
@@ -219,7 +258,17 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
         errno = EINVAL;
         return NULL;
     }
-    return REAL(ibv_create_srq)(pd, attr);
+    struct ibv_srq *queue = fault("mute") ? NULL : REAL(ibv_create_srq)(pd, attr);
+    if (queue && fault("siw") && !place(queue, attr->attr.max_wr, RQE, 0)) {
+        REAL(ibv_destroy_srq)(queue);
+        return NULL;
+    }
+    return queue;
+}
+
+int ibv_destroy_srq(struct ibv_srq *queue) {
+    displace(queue);
+    return REAL(ibv_destroy_srq)(queue);
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *of, int room, void *own, struct ibv_comp_channel *channel, int vector) {
@@ -227,10 +276,21 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *of, int room, void *own, struct
         errno = EINVAL;
         return NULL;
     }
-    return REAL(ibv_create_cq)(of, room, own, channel, vector);
+    struct ibv_cq *queue = REAL(ibv_create_cq)(of, room, own, channel, vector);
+    if (queue && fault("siw") && !place(queue, room, CQE, 8)) {
+        REAL(ibv_destroy_cq)(queue);
+        return NULL;
+    }
+    return queue;
+}
+
+int ibv_destroy_cq(struct ibv_cq *queue) {
+    displace(queue);
+    return REAL(ibv_destroy_cq)(queue);
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp) {
+    displace(qp);
     for (int i = 0; i < made; i++)
         if (pairs[i] == qp)
             pairs[i] = NULL;
@@ -241,6 +301,8 @@ int ibv_query_device(struct ibv_context *of, struct ibv_device_attr *out) {
     int answer = REAL(ibv_query_device)(of, out);
     if (fault("memlock"))
         out->vendor_id = 0x2c9;
+    if (fault("siw"))
+        out->vendor_id = BMT;
     if (fault("hca"))
         out->atomic_cap = IBV_ATOMIC_HCA;
     if (fault("small")) {

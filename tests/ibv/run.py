@@ -44,6 +44,8 @@ LIMITS = [
      r"messages are copied because .*Cannot allocate memory.*ulimit -l"),
     ("registrations refused, pages on demand", "paging:2000000", {}, ["3000000", "20"], True,
      r"faults: pages are fetched on demand"),
+    ("no shared receive queue, without a reason", "mute", {}, SHORT, False,
+     r"no shared receive queue of \d+: its library gives no reason .*the adapter has \d+ completion queues and \d+ shared receive queues\); .*TERN_DEVICES=rnic"),
     ("no queue pairs", "pairs:0", {}, SHORT, False, r"no queue pair: Cannot allocate memory"),
     ("device fatal", f"event:20:{FATAL}", {}, FATALLY, False, r"local catastrophic error: the adapter has given up"),
     ("completion queue overrun", f"event:20:{QUEUE}", {}, FATALLY, False, r"CQ error: the adapter has given up"),
@@ -88,6 +90,7 @@ def cases():
         yield Case(name, lambda t, x=what: limited(t, *x))
     yield Case("tern verbs bench: every row has a figure", bench)
     yield Case("tern verbs bench: every curve has its points", curves)
+    yield Case("tern verbs bench, queues that are refused for their place: every row has a figure", bench_of_siw)
     for transport in ["rc", "ud"]:
         yield Case(f"a rank is killed, {transport}: the job ends", lambda t, x=transport: killed(t, x))
     for fault, way in (None, "adapter"), ("hca", "messages"):
@@ -219,6 +222,14 @@ def curves(tools):
         datagrams = [key for key in found if "datagram" in key[1]]
         outcome.expect(len({*whole, *datagrams}) == len(found) == 2 * count, f"{figure}: whole curves, not {dict(found)}")
         outcome.expect(drawn.get(figure, "").count("<polyline") == len(found), f"{figure}: all of them drawn")
+
+
+def bench_of_siw(tools):
+    """As many rails of one adapter as there are connections, each with queues whose places siw deals out."""
+    environment = {"TERN_DEVICES": None, "TERN_IBV_LIBRARY": faults(tools), "TERN_TEST_FAULT": "siw"}
+    outcome = run(tools, "verbs", "bench", "--adapter", "ibv", "--rounds", "8", env=environment, launcher=[tools.tern])
+    outcome.expect(outcome.code == 0, "success")
+    outcome.expect(len(re.findall(r"^ibv +\S.*\S +\d+\.\d\d+$", outcome.out, re.MULTILINE)) == 42, "42 figures")
 
 
 def cut(tools):

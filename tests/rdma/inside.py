@@ -188,8 +188,8 @@ LANE = r"tag\(rc_verbs/rxe1:1"
 PACKETS = 361 * 256
 # Of Open MPI: who waits lets others have the processor. So does Tern, where there is one.
 YIELDS = ["--mca", "mpi_yield_when_idle", "1"]
-# What `tern verbs bench` measures: adapter, port, and how many figures there are. The software adapter has one connection.
-BENCHED = {"rxe": ("ibv", "rxe1", 42), "rnic": ("rnic", "", 34)}
+# What `tern verbs bench` measures: adapter, port, and how many figures there are. The software adapter has one connection, iWARP no datagrams.
+BENCHED = {"rxe": ("ibv", "rxe1", 42), "siw": ("ibv", "siw1", 33), "rnic": ("rnic", "", 34)}
 
 
 def peer(name, words, prints):

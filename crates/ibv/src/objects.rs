@@ -17,9 +17,18 @@ use std::sync::Arc;
 use verbs_layout::constants::*;
 use verbs_layout::layout::*;
 
-/// The last error of the system, as a text.
-fn last() -> String {
-    std::io::Error::last_os_error().to_string()
+/// What a call makes, or why there is none. Who makes nothing need not say why (siw's library does not always): the last error of the
+/// system is then that of an earlier call, here or in another library, and not told.
+fn made<T>(make: impl FnOnce() -> *mut T) -> Result<*mut T, String> {
+    // SAFETY: a variable of this thread.
+    unsafe { *libc::__errno_location() = 0 };
+    let made = make();
+    let number = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    match (made.is_null(), number) {
+        (false, _) => Ok(made),
+        (true, 0) => Err("its library gives no reason".into()),
+        (true, _) => Err(meaning(number)),
+    }
 }
 
 /// The error number of `ENOMEM`: a queue is full.
@@ -86,10 +95,8 @@ impl Adapter {
     pub fn all(library: &'static Library) -> Result<Vec<Result<Adapter, String>>, String> {
         let mut count = 0;
         // SAFETY: a variable of our own.
-        let list = unsafe { (library.get_device_list)(&mut count) };
-        if list.is_null() {
-            return Err(format!("{} cannot list adapters: {}", library.name, last()));
-        }
+        let list = made(|| unsafe { (library.get_device_list)(&mut count) })
+            .map_err(|why| format!("{} cannot list adapters: {why}", library.name))?;
         let open = |at: usize| {
             // SAFETY: the list has `count` devices, which are there until it is freed.
             let device = unsafe { *list.add(at) };
@@ -98,13 +105,11 @@ impl Adapter {
                 (text((*device).name.as_ptr()), text((*device).ibdev_path.as_ptr()), (*device).transport_type)
             };
             // SAFETY: as above.
-            let raw = unsafe { (library.open_device)(device) };
-            if raw.is_null() {
-                return Err(format!(
-                    "{name} cannot be opened: {}: are /dev/infiniband/uverbs* there, and may this user write them?",
-                    last()
-                ));
-            }
+            let raw = made(|| unsafe { (library.open_device)(device) }).map_err(|why| {
+                format!(
+                    "{name} cannot be opened: {why}: are /dev/infiniband/uverbs* there, and may this user write them?"
+                )
+            })?;
             Ok(Adapter { raw, library, name, path, transport })
         };
         let all = (0..count.max(0) as usize).map(open).collect();
@@ -236,33 +241,26 @@ impl Hub {
     /// With room for so many completions and receive buffers.
     pub fn new(adapter: Arc<Adapter>, completions: u32, receives: u32) -> Result<Hub, String> {
         let library = adapter.library;
-        let lacks = |what: &str| format!("{}: no {what}: {}", adapter.name, last());
+        let lacks = |what: &str, why: String| format!("{}: no {what}: {why}", adapter.name);
         let (domain, channel, queue) = (null_mut(), null_mut(), null_mut());
         let mut hub =
             Hub { domain, channel, completions: queue, receives: null_mut(), adapter: adapter.clone() };
         // SAFETY: an open adapter.
-        hub.domain = unsafe { (library.alloc_pd)(adapter.raw) };
-        if hub.domain.is_null() {
-            return Err(lacks("protection domain"));
-        }
+        hub.domain = made(|| unsafe { (library.alloc_pd)(adapter.raw) })
+            .map_err(|why| lacks("protection domain", why))?;
         // SAFETY: as above.
-        hub.channel = unsafe { (library.create_comp_channel)(adapter.raw) };
-        if hub.channel.is_null() {
-            return Err(lacks("completion channel"));
-        }
+        hub.channel = made(|| unsafe { (library.create_comp_channel)(adapter.raw) })
+            .map_err(|why| lacks("completion channel", why))?;
+        let room = completions as c_int;
         // SAFETY: as above, and a channel of it.
         hub.completions =
-            unsafe { (library.create_cq)(adapter.raw, completions as c_int, null_mut(), hub.channel, 0) };
-        if hub.completions.is_null() {
-            return Err(lacks(&format!("completion queue of {completions}")));
-        }
+            made(|| unsafe { (library.create_cq)(adapter.raw, room, null_mut(), hub.channel, 0) })
+                .map_err(|why| lacks(&format!("completion queue of {completions}"), why))?;
         let attr = SrqAttr { max_wr: receives, max_sge: 1, srq_limit: 0 };
         let mut init = SrqInitAttr { srq_context: null_mut(), attr };
         // SAFETY: a domain of this adapter.
-        hub.receives = unsafe { (library.create_srq)(hub.domain, &mut init) };
-        if hub.receives.is_null() {
-            return Err(lacks(&format!("shared receive queue of {receives}")));
-        }
+        hub.receives = made(|| unsafe { (library.create_srq)(hub.domain, &mut init) })
+            .map_err(|why| lacks(&format!("shared receive queue of {receives}"), why))?;
         Ok(hub)
     }
 
@@ -353,11 +351,10 @@ unsafe impl Send for Region {}
 impl Region {
     /// Registers memory for access by this adapter and by peers, as `access` says.
     pub fn new(hub: &Arc<Hub>, span: Span, access: c_int) -> Result<Region, String> {
+        let at = span.addr as *mut c_void;
         // SAFETY: a domain; the kernel looks whether the memory is there.
-        let raw =
-            unsafe { (hub.adapter.library.reg_mr)(hub.domain, span.addr as *mut c_void, span.len, access) };
-        let is_pinned = access & ACCESS_ON_DEMAND == 0;
-        if raw.is_null() { Err(last()) } else { Ok(Region { raw, is_pinned, hub: hub.clone() }) }
+        let raw = made(|| unsafe { (hub.adapter.library.reg_mr)(hub.domain, at, span.len, access) })?;
+        Ok(Region { raw, is_pinned: access & ACCESS_ON_DEMAND == 0, hub: hub.clone() })
     }
 
     /// Whether the kernel holds its pages for the adapter, as it does unless they are taken on demand.
@@ -392,8 +389,8 @@ impl Handle {
     /// To this address.
     pub fn new(hub: &Arc<Hub>, mut to: AhAttr) -> Result<Handle, String> {
         // SAFETY: a domain, and attributes that are copied.
-        let raw = unsafe { (hub.adapter.library.create_ah)(hub.domain, &mut to) };
-        if raw.is_null() { Err(last()) } else { Ok(Handle { raw, hub: hub.clone() }) }
+        let raw = made(|| unsafe { (hub.adapter.library.create_ah)(hub.domain, &mut to) })?;
+        Ok(Handle { raw, hub: hub.clone() })
     }
 }
 
@@ -451,10 +448,7 @@ impl Pair {
             sq_sig_all: 0,
         };
         // SAFETY: a domain and its queues; the attributes are copied, and what it got is written back.
-        let raw = unsafe { (hub.adapter.library.create_qp)(hub.domain, &mut attr) };
-        if raw.is_null() {
-            return Err(last());
-        }
+        let raw = made(|| unsafe { (hub.adapter.library.create_qp)(hub.domain, &mut attr) })?;
         Ok(Pair { raw, inline_bytes: attr.cap.max_inline_data as usize, hub: hub.clone() })
     }
 

@@ -5,6 +5,7 @@ use crate::cm::Line;
 use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
+use crate::library::WITHOUT;
 use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
 use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use verbs_layout::constants::attributes::{PKEY, PORT, QKEY, SQ_PSN, STATE};
 use verbs_layout::constants::*;
-use verbs_layout::layout::{QpAttr, QpCap};
+use verbs_layout::layout::{DeviceAttr, QpAttr, QpCap};
 
 /// Work requests that may be outstanding to one peer.
 const DEPTH: u32 = 256;
@@ -20,6 +21,13 @@ const DEPTH: u32 = 256;
 const RECEIVES: u32 = 512;
 /// Completions that are waited for at a time; where that is all, posts are refused: a queue never overruns.
 const COMPLETIONS: u32 = 8192;
+/// The vendor of the kernel's siw. Memory of its queues is shown to a process at numbers that the kernel deals out in pages, the first
+/// that are free (`rdma_user_mmap_entry_insert`), and its library takes one of them for none: a queue that begins there is refused, and no
+/// other can take its place. So what is made first lies over that number: the completion queue.
+const SIW: u32 = 0x62_6d74;
+/// That number (`SIW_INVAL_UOBJ_KEY`), and the bytes of a completion (`struct siw_cqe`).
+const SIW_NOWHERE: u32 = 0x9_0000;
+const SIW_COMPLETION: u32 = 32;
 /// Hellos that may come before this rank looks, and those that leave at a time.
 pub(crate) const HELLOS_IN: u32 = 64;
 const HELLOS_OUT: u32 = 32;
@@ -163,6 +171,22 @@ fn too_little(port: &Port) -> String {
     )
 }
 
+/// Completions that a queue of this vendor's adapters is to have room for.
+fn completions(vendor: u32) -> u32 {
+    if vendor == SIW { SIW_NOWHERE / SIW_COMPLETION + 1 } else { COMPLETIONS }
+}
+
+/// What its queue pairs share; where that cannot be made, with what may be used up and what to do then.
+fn hub(port: &Port, completions: u32, receives: u32) -> Result<Arc<Hub>, String> {
+    let DeviceAttr { max_cq, max_srq, .. } = port.device;
+    let hub = Hub::new(port.adapter.clone(), completions, receives);
+    hub.map(Arc::new).map_err(|why| {
+        format!(
+            "{why} (for all processes together the adapter has {max_cq} completion queues and {max_srq} shared receive queues); {WITHOUT}"
+        )
+    })
+}
+
 /// By which an iWARP adapter is connected.
 fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
     let about = |why: String| format!("{}: {why}", port.name());
@@ -187,7 +211,7 @@ impl Rail {
     pub fn new(port: Port, choice: &Choice, traffic: Traffic) -> Result<Rail, String> {
         let device = &port.device;
         let most = |limit: i32, wanted: u32| wanted.min(limit.max(0) as u32);
-        let completions = most(device.max_cqe, COMPLETIONS);
+        let completions = most(device.max_cqe, completions(device.vendor_id));
         let shared = most(device.max_srq_wr, RECEIVES);
         let (depth, own) = (most(device.max_qp_wr, DEPTH), most(device.max_qp_wr, RECEIVES));
         let (hellos_in, hellos_out) = (most(device.max_qp_wr, HELLOS_IN), most(device.max_qp_wr, HELLOS_OUT));
@@ -195,7 +219,7 @@ impl Rail {
         {
             return Err(too_little(&port));
         }
-        let hub = Arc::new(Hub::new(port.adapter.clone(), completions, shared)?);
+        let hub = hub(&port, completions, shared)?;
         let lacks = |what: &str, why: String| format!("{}: no {what}: {why}", port.name());
         let pair = |cap| Pair::new(&hub, TYPE_UD, cap);
         let (pieces, inline) = (PIECES as u32, 0);
