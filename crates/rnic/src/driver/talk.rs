@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Datagrams to one peer in a row for which a socket is connected; and from it, behind which others are only asked now and then.
 const ROW: u32 = 64;
 
+/// Datagrams that may have come by the first socket before the second was there, and are read first.
+const BEHIND: u32 = 256;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Talk {
@@ -36,10 +39,12 @@ pub struct Talk {
 struct One {
     socket: OwnedFd,
     with: SocketAddr,
-    /// The other one may have what has come before: it is read first.
-    is_second: bool,
+    /// The other one may have what has come before: so many datagrams of it are read first.
+    behind: u32,
     /// Datagrams that have come there since one came by the other.
     alone: u32,
+    /// It is the other one's turn.
+    yields: bool,
 }
 
 /// Who tells of what comes, by which name, and whether it does now.
@@ -132,7 +137,7 @@ impl Talk {
         if let Some(one) = &mut self.one {
             // What has come over it can still be read.
             if net::connect(&one.socket, &with).is_ok() {
-                (one.with, one.is_second, one.alone) = (with, true, 0);
+                (one.with, one.behind, one.alone) = (with, BEHIND, 0);
             }
             return;
         }
@@ -142,7 +147,7 @@ impl Talk {
         {
             return;
         }
-        self.one = Some(One { socket, with, is_second: true, alone: 0 });
+        self.one = Some(One { socket, with, behind: BEHIND, alone: 0, yields: false });
     }
 
     fn at_the_same_port(&self, with: SocketAddr) -> std::io::Result<OwnedFd> {
@@ -169,34 +174,32 @@ impl Talk {
         Ok(socket)
     }
 
-    /// Takes in a datagram; its length, and whose it is. While the peer that is talked to alone sends anything, others are only asked if
-    /// `asks_all`.
+    /// Takes in a datagram; its length, and whose it is. While the peer that is talked to alone sends anything, others are only asked now and
+    /// then, and if `asks_all`; else by turns, so that nobody waits for those who send without a pause.
     ///
     /// # Errors
     /// [`Errno::AGAIN`] where there is none, else what the kernel says.
     pub fn receive(&mut self, room: &mut [u8], asks_all: bool) -> Result<(usize, SocketAddr), Errno> {
         let Some(one) = &mut self.one else { return received(&self.all, room) };
-        if !one.is_second {
-            match received(&one.socket, room) {
-                Err(Errno::AGAIN) if asks_all || one.alone < ROW => {}
-                result => {
-                    one.alone = one.alone.saturating_add(u32::from(result.is_ok()));
-                    return result;
-                }
+        let is_alone = one.alone >= ROW;
+        one.yields = one.behind > 0 || if is_alone { one.alone % ROW == 0 } else { !one.yields };
+        let both = [one.socket.as_fd(), self.all.as_fd()];
+        let first = usize::from(one.yields);
+        let mut of = first;
+        let mut result = received(both[of], room);
+        if result == Err(Errno::AGAIN) && (!is_alone || asks_all || one.yields) {
+            if one.yields {
+                one.behind = 0;
             }
+            of = 1 - first;
+            result = received(both[of], room);
         }
-        let of_others = received(&self.all, room);
-        match of_others {
-            Err(Errno::AGAIN) if one.is_second => {
-                one.is_second = false;
-                received(&one.socket, room)
-            }
-            Err(Errno::AGAIN) => of_others,
-            _ => {
-                one.alone = 0;
-                of_others
-            }
+        match (of, result.is_ok()) {
+            (0, true) => one.alone = one.alone.saturating_add(1),
+            (_, true) => (one.alone, one.behind) = (0, one.behind.saturating_sub(1)),
+            _ => {}
         }
+        result
     }
 }
 
@@ -257,6 +260,27 @@ mod tests {
         came.sort_unstable();
         assert_eq!(came, [(0, at_b), (1, at_b), (2, at_b), (9, at_c)]);
         assert_eq!(all(&mut c).len(), 200);
+    }
+
+    /// Who sends without a pause keeps nobody waiting, be it the one that is talked to or the others.
+    #[test]
+    fn both_sockets_are_read_though_one_is_never_empty() {
+        let ((mut a, at_a), (mut b, at_b), (mut c, at_c)) = (talk(), talk(), talk());
+        (0..200).for_each(|n| a.send(&[n], at_b).unwrap());
+        b.send(&[0], at_a).unwrap();
+        all(&mut a);
+        for (busy, at_busy, rare, at_rare) in [(0, at_b, 1, at_c), (1, at_c, 0, at_b)] {
+            let peers = [&mut b, &mut c];
+            // So long that it alone is expected to send.
+            for n in 0..200 {
+                peers[busy].send(&[n], at_a).unwrap();
+            }
+            peers[rare].send(&[7], at_a).unwrap();
+            let came = all(&mut a);
+            let place = came.iter().position(|(_, from)| *from == at_rare).unwrap();
+            assert!(place <= 2 * ROW as usize, "behind {place} of {at_busy}");
+            assert_eq!(came.len(), 201);
+        }
     }
 
     /// A socket that is connected is told that nobody is there; datagrams are lost without a word.

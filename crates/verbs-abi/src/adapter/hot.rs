@@ -55,7 +55,7 @@ impl Adapter {
 
     /// Who is hot had something.
     pub fn stays_hot(&mut self) {
-        self.hot.row += 1;
+        self.hot.row = self.hot.row.saturating_add(1);
         if self.hot.row < ROW || self.hot.is_out || !thread::is_away() {
             return;
         }
