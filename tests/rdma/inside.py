@@ -20,7 +20,7 @@ RXE, SIW = "10.9.0.1", "10.9.1.1"
 # What goes over the third, which siw alone has.
 SENT_SIW = pathlib.Path("/sys/class/net/vec2/statistics/tx_packets")
 # One processor has both sides, whose ranks wait for a tick of 10 ms now and then.
-LIMIT = 60
+LIMIT = 240
 # For what measures.
 LONG = 300
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
