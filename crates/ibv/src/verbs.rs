@@ -239,6 +239,15 @@ impl Verbs for Ibv {
 
     fn awake(&mut self) {}
 
+    fn rests(&mut self) {
+        if std::mem::take(&mut self.has_alarm) {
+            let now_ns = self.clock_ns();
+            self.wake_at(now_ns + SOON_NS, now_ns);
+        }
+        // What it finds is there for the look that follows.
+        self.may_sleep();
+    }
+
     fn idle(&mut self, round: u32) -> IbvNap {
         let is_soon = std::mem::take(&mut self.has_alarm) || self.has_news();
         match !is_soon && round >= PATIENCE && self.may_sleep() {
