@@ -75,8 +75,12 @@ impl Talk {
 
     /// The socket by which this peer is reached.
     pub fn way_to(&self, to: SocketAddr) -> BorrowedFd<'_> {
-        let one = self.one.as_ref().filter(|one| one.with == to);
-        one.map_or(self.all.as_fd(), |one| one.socket.as_fd())
+        self.connected_to(to).unwrap_or(self.all.as_fd())
+    }
+
+    /// The socket that is connected to this peer, if there is one.
+    fn connected_to(&self, to: SocketAddr) -> Option<BorrowedFd<'_>> {
+        self.one.as_ref().filter(|one| one.with == to).map(|one| one.socket.as_fd())
     }
 
     /// Has the kernel tell there of what comes, by this name.
@@ -108,6 +112,7 @@ impl Talk {
     /// # Errors
     /// [`Errno::AGAIN`] where there is no room, else what the kernel says.
     pub fn send(&mut self, bytes: &[u8], to: SocketAddr) -> Result<(), Errno> {
+        self.speaks_to(to);
         if let Some(one) = self.connected_to(to) {
             match send(one, bytes, SendFlags::NOSIGNAL) {
                 // That nobody was there is of a datagram before. To others nobody says so, either.
@@ -118,8 +123,8 @@ impl Talk {
         sendto(&self.all, bytes, SendFlags::NOSIGNAL, &to).map(drop)
     }
 
-    /// The socket that is connected to this peer, if there is one.
-    fn connected_to(&mut self, to: SocketAddr) -> Option<BorrowedFd<'_>> {
+    /// Counts what is sent to the same peer in a row, and connects when that is much.
+    fn speaks_to(&mut self, to: SocketAddr) {
         if self.last == Some(to) {
             self.row = self.row.saturating_add(1);
         } else {
@@ -128,7 +133,6 @@ impl Talk {
         if self.row == ROW && self.one.as_ref().is_none_or(|one| one.with != to) {
             self.connect(to);
         }
-        self.one.as_ref().filter(|one| one.with == to).map(|one| one.socket.as_fd())
     }
 
     /// Connects to a peer. Without that all goes on as before.

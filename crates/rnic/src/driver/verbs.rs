@@ -247,8 +247,9 @@ impl Verbs for Rnic {
         let is_due = std::mem::take(&mut self.is_due);
         // A timer costs much more than a look, the more so if it ends, and is in vain where something comes soon.
         let alarm_ns = std::mem::replace(&mut self.alarm_ns, u64::MAX);
-        let is_early = round < PATIENCE && (alarm_ns != u64::MAX || self.has_datagrams_under_way());
-        let is_timed = is_early || self.set_timers(alarm_ns);
+        let has_times = alarm_ns != u64::MAX || self.has_datagrams_under_way();
+        let is_early = has_times && round < PATIENCE;
+        let is_timed = !has_times || is_early || self.set_timers(alarm_ns);
         let waits = std::mem::take(&mut self.has_news) || self.guests.any_missing();
         let holds = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.holds());
         match !is_timed || waits || holds {
