@@ -163,8 +163,8 @@ def unit_tests():
     yield Stage("unit tests", [*tests, "--lib", "--bins", "--exclude", "mpich", "--exclude", "openmpi"], beside=[[*tests, *row] for row in rows])
 
 
-def beside_compilers(cargo):
-    """What is compiled and computes in one lane; in another what waits for limits to pass and for peers that are gone."""
+def beside_compilers(cargo, aside):
+    """What is compiled and computes in one lane; in another what waits for limits to pass and for peers that are gone, and `aside`."""
     python, tests = sys.executable, ROOT / "tests"
     built, run = unit_tests()
     # A target directory of its own: other flags would build the workspace anew each time.
@@ -179,6 +179,7 @@ def beside_compilers(cargo):
         Stage("hangs, errors, deaths", [python, tests / "hang" / "run.py"]),
         Stage("over Tern's libibverbs, faults and hosts", [python, tests / "ibv" / "run.py"]),
         Stage("programs on verbs", [python, tests / "verbs" / "run.py"]),
+        *aside,
     ])
 
 
@@ -293,7 +294,7 @@ def other_abis(peers, short):
         yield Stage(f"{whose}, C programs and mpi4py's wheel", programs, beside=[wheel])
 
 
-def beside_programs(peer, aside):
+def beside_programs(peer):
     """All that the programs of the tests go through, in two lanes of the same length: no stage keeps two cores busy all the time."""
     python, tests = sys.executable, ROOT / "tests"
     of_suite = "3" if peer.exists() else "2,3"
@@ -302,7 +303,6 @@ def beside_programs(peer, aside):
         # Of datatypes no other rank hears, and these tests of Python's side of them take a third of all the time.
         Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py", "--np", of_suite, "--without", "test_datatype"]),
         *other_abis(peer.parents[2], short=True),
-        *aside,
         *over_libibverbs(short=True),
     ])
 
@@ -331,24 +331,24 @@ def stages(arguments):
     # programs that care for powers of two, or for many. All that is left out here runs at night.
     many = [python, tests / "run.py", "--np", "4,7", "coll", "topo", "progress/first_message", "p2p/polls_share_cores"]
     ranks, on_more = ("1,2,4", []) if arguments.quick else ("1,2,3", [many])
-    # Before anything else: what costs little and fails often.
-    yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
-    yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
-    yield from unit_tests() if arguments.quick else [beside_compilers(cargo)]
-    if (tests / "abi" / "check.py").exists():
-        header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
-        compared = ["--peer-header", header] if header.exists() else []
-        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *compared], check=True)
     aside = [
         Stage("instructions", [python, tests / "instructions.py", ROOT / "build"]),
         Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"]),
         Stage("installed and moved", [python, tests / "install.py"]),
         Stage("Fortran", [python, tests / "fortran" / "run.py"]),
     ]
+    # Before anything else: what costs little and fails often.
+    yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
+    yield Stage("mpi4py's table", [python, tests / "mpi4py" / "table.py", "--check"])
+    yield from [*unit_tests(), *aside] if arguments.quick else [beside_compilers(cargo, aside)]
+    if (tests / "abi" / "check.py").exists():
+        header = ROOT / "build" / "peers" / "mpich" / "include" / "mpi_abi.h"
+        compared = ["--peer-header", header] if header.exists() else []
+        yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *compared], check=True)
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [["env", "CFLAGS=-O0 -g0", python, tests / "mpi4py" / "install.py"]]
     programs = Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_more, *suite])
-    yield from [*aside, programs] if arguments.quick else [programs, beside_programs(peer, aside)]
+    yield from [programs] if arguments.quick else [programs, beside_programs(peer)]
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
 

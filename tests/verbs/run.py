@@ -31,7 +31,7 @@ APART = [("asynchronous events of a port", "events.c", ["-libverbs", "-lpthread"
 LIMIT = 60
 AGAIN = 3
 # What is a race of the programs' own. perftest's server ends its listener and begins another: a client that asks in between is
-# refused. rping's first thread gives its channel back at the end, on which the second one may be about to wait: its descriptor is
+# refused, and some then go on with an identifier that they have given back. rping's first thread gives its channel back at the end, on which the second one may be about to wait: its descriptor is
 # closed then, or what is read of the channel is no longer one. Whose datagram is lost, under load, waits for it without end.
 RACES = {"-R": "RDMA_CM_EVENT_REJECTED", "-c UD": "not done after", "rping": "rdma_get_cm_event: (Bad file descriptor|Invalid argument)"}
 
@@ -124,6 +124,14 @@ def cannot(command):
     return None
 
 
+def end(server):
+    """Ends a server whose client has failed: most wait for it without end. What it has to say of that it says at once."""
+    try:
+        server.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        server.kill()
+
+
 def play(place, mpi, command, other_command):
     """Runs both sides; their output, or what went wrong."""
     words, others = (one.format(d=place.device, a=place.server).split() for one in (command, other_command))
@@ -140,6 +148,8 @@ def play(place, mpi, command, other_command):
                 break
             before += other.stdout
             time.sleep(0.1)
+        if other.returncode:
+            end(started)
         said, _ = started.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return None, f"not done after {LIMIT} s"
