@@ -10,6 +10,7 @@ use net::Random;
 use rnic::stack::ud::{Error, Handle, MESSAGES_OF_PEER, PATIENCE_NS, QueuePair, Received};
 use rnic::stack::*;
 use std::collections::HashMap;
+use std::iter::once;
 use wire::datagram::Head;
 
 const BUFFER: usize = 5000;
@@ -103,11 +104,17 @@ fn messages_come_whole_and_once_or_not_at_all() {
                 for part in 0..2 {
                     let message = message(at as u32, 2 * round + part);
                     *sent[at].entry(message.clone()).or_default() += 1;
-                    sender.queue_pair.send(&mut handles[at], &message, false, |datagram| {
-                        let copies =
-                            if has_losses { [0, 1, 1, 1, 1, 1, 2][random.below(7) as usize] } else { 1 };
-                        (0..copies).for_each(|_| way.push(datagram.to_vec()));
-                    });
+                    sender.queue_pair.send(
+                        &mut handles[at],
+                        once(&message[..]),
+                        false,
+                        &mut Vec::new(),
+                        |datagram| {
+                            let copies =
+                                if has_losses { [0, 1, 1, 1, 1, 1, 2][random.below(7) as usize] } else { 1 };
+                            (0..copies).for_each(|_| way.push(datagram.to_vec()));
+                        },
+                    );
                 }
             }
             while !way.is_empty() {
@@ -140,7 +147,7 @@ fn what_begins_and_does_not_end_is_bounded() {
     let mut handle = Handle::new(5, 600);
     for number in 0..10u64 {
         let mut first = None;
-        sender.queue_pair.send(&mut handle, &[7; 2000], false, |datagram| {
+        sender.queue_pair.send(&mut handle, once(&[7; 2000][..]), false, &mut Vec::new(), |datagram| {
             first.get_or_insert(datagram.to_vec());
         });
         assert_eq!(into.take(number, &first.unwrap()), None);
@@ -182,7 +189,10 @@ fn errors_stand_in_the_queues_of_both_sides() {
     let mut sent = Vec::new();
     sender.queue_pair.write(&handle, into.stag + 1, 0, &[1; 100], |datagram| sent.push(datagram.to_vec()));
     sender.queue_pair.write(&handle, into.stag, 4090, &[1; 100], |datagram| sent.push(datagram.to_vec()));
-    sender.queue_pair.send(&mut handle, &[1; BUFFER + 1], false, |datagram| sent.push(datagram.to_vec()));
+    let parts = once(&[1; BUFFER + 1][..]);
+    sender
+        .queue_pair
+        .send(&mut handle, parts, false, &mut Vec::new(), |datagram| sent.push(datagram.to_vec()));
     sent.iter().for_each(|datagram| assert_eq!(into.take(0, datagram), None));
     let causes = [Cause::TAGGED_STAG, Cause::TAGGED_BOUNDS, Cause::UNTAGGED_TOO_LONG];
     let msns = [None, None, Some(1)];
@@ -196,7 +206,10 @@ fn errors_stand_in_the_queues_of_both_sides() {
     }
     assert!(into.memory.region.iter().all(|byte| *byte == 0));
     let mut came = None;
-    sender.queue_pair.send(&mut handle, b"goes on", true, |datagram| came = into.take(0, datagram));
+    let parts = [&b"goes"[..], b"", b" on"].into_iter();
+    sender
+        .queue_pair
+        .send(&mut handle, parts, true, &mut Vec::new(), |datagram| came = into.take(0, datagram));
     assert!(came.is_some_and(|received| received.from == 1 && received.arrived.solicited));
 }
 
@@ -211,7 +224,7 @@ fn any_input_is_taken_or_dropped() {
     };
     let sender = QueuePair::new(3, 1);
     let mut handle = Handle::new(5, 200);
-    sender.send(&mut handle, &[4; 290], true, &mut keep);
+    sender.send(&mut handle, once(&[4; 290][..]), true, &mut Vec::new(), &mut keep);
     sender.write(&handle, 0x101, 0x1010, &[4; 200], &mut keep);
     let mut net = net::Net::new(
         2,

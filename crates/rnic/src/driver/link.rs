@@ -15,6 +15,7 @@ use crate::stack::{
 use fabric::Span;
 use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -145,6 +146,12 @@ impl Link {
         !self.unsent.is_empty()
     }
 
+    /// Whether nothing happens to it until something comes or is posted.
+    pub fn rests(&self) -> bool {
+        let is_open = !self.is_ended && !self.is_shut && self.connection.failure().is_none();
+        is_open && !self.is_stalled() && !self.has_unsent() && !self.connection.wants_to_write()
+    }
+
     /// Writes what there is to write; whether anything was.
     pub fn send(&mut self, regions: &Regions) -> bool {
         let mut moved = false;
@@ -179,11 +186,11 @@ impl Link {
     fn write(&self) -> std::io::Result<usize> {
         let bytes: usize = self.unsent.iter().map(|(fpdu, _)| fpdu.len() + TAG_LEN).sum();
         if bytes <= SHORT * self.unsent.len() {
-            let mut whole = Vec::with_capacity(bytes);
+            let mut whole = SmallVec::<[u8; SHORT + TAG_LEN]>::with_capacity(bytes);
             self.pieces(|piece| whole.extend_from_slice(piece));
             return Ok(send(&self.socket, &whole, SendFlags::NOSIGNAL)?);
         }
-        let mut slices = Vec::with_capacity(4 * self.unsent.len());
+        let mut slices = SmallVec::<[IoSlice<'_>; 8]>::with_capacity(4 * self.unsent.len());
         self.pieces(|piece| slices.push(IoSlice::new(piece)));
         (&self.socket).write_vectored(&slices)
     }

@@ -55,6 +55,7 @@ pub struct Unreliable {
     /// What the kernel gave, and which part of it waits for receive buffers.
     room: memcopy::Room,
     held: Range<usize>,
+    /// Datagrams are put together there.
     out: Vec<u8>,
     answer: Vec<u8>,
     /// Something came in the last look: more may stand behind it than one.
@@ -150,15 +151,13 @@ impl Rnic {
         }
         self.watch.spoken(to);
         let Some(unreliable) = &mut self.unreliable else { return };
-        let mut out = std::mem::take(&mut unreliable.out);
-        out.clear();
-        parts.iter().for_each(|part| out.extend_from_slice(memory::bytes(part.span)));
+        let parts = parts.iter().map(|part| memory::bytes(part.span));
         let mut handle = *unreliable.handle(to);
         unreliable.seals(to);
-        let Unreliable { talk, outbox, pair, burst, seals, .. } = &mut **unreliable;
+        let Unreliable { talk, outbox, pair, burst, seals, out, .. } = &mut **unreliable;
         let mut seals = seals.get_mut(&to);
         burst.posted();
-        pair.send(&mut handle, &out, false, |datagram| {
+        pair.send(&mut handle, parts, false, out, |datagram| {
             outbox.add(talk, self.addresses[to], |bytes| {
                 let begin = bytes.len();
                 bytes.extend_from_slice(datagram);
@@ -169,7 +168,6 @@ impl Rnic {
             });
         });
         *unreliable.handle(to) = handle;
-        unreliable.out = out;
     }
 
     /// Sends what waits for more.

@@ -17,7 +17,7 @@ pub mod ud;
 
 pub use verbs_layout::constants;
 
-pub use pair::{Pair, Request, Route, Transport};
+pub use pair::{Pair, Parts, Request, Route, Transport};
 pub use queues::{Buffer, Channel, Completions, Ended, Queues, Receives, Shared, Wish};
 
 use constants::*;
@@ -80,6 +80,8 @@ pub struct Adapter {
     next: u64,
     leaving: Vec<(u64, Box<rnic::driver::Link>)>,
     room: memcopy::Room,
+    /// Datagrams are put together there.
+    out: Vec<u8>,
     hot: Hot,
     look: u32,
     /// Queue pairs whose messages wait for a receive buffer.
@@ -112,6 +114,7 @@ impl Adapter {
             next: 0,
             leaving: Vec::new(),
             room: memcopy::Room::new(READ_BYTES),
+            out: Vec::new(),
             hot: Hot::default(),
             look: 0,
             stalled: Vec::new(),
@@ -199,8 +202,12 @@ impl Adapter {
             }
             Transport::Connection(rc) => {
                 let Phase::Connected(link) = &mut rc.phase else { return false };
+                let rested = link.rests();
                 let mut coming = rc::Coming { receives, arrivals: &mut rc.arrivals, number };
                 let moved = link.receive(&mut self.regions, &mut coming, &mut self.room);
+                if rested && !moved && link.rests() {
+                    return false;
+                }
                 if link.is_stalled() && !self.stalled.contains(&handle) {
                     self.stalled.push(handle);
                 }

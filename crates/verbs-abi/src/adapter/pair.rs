@@ -11,6 +11,7 @@ use crate::layout::QpAttr;
 use fabric::{Local, Span};
 use rnic::driver::{Link, Payload};
 use rnic::stack::{Agreed, Atomic, Connection, Rights, SEGMENT_MAX, Settings, Work};
+use smallvec::SmallVec;
 use std::net::{IpAddr, TcpStream};
 
 /// How long a peer that has gone is waited for at most.
@@ -72,6 +73,9 @@ pub struct Pair {
     pub transport: Transport,
 }
 
+/// Memory as a program lists it, with its keys; mostly in a piece or two.
+pub type Parts = SmallVec<[Local; 2]>;
+
 /// Work as it is posted.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -84,7 +88,7 @@ pub struct Request {
     /// Immediate data, or the key that ends.
     pub word: u32,
     /// Memory of this side with its keys.
-    pub parts: Vec<Local>,
+    pub parts: Parts,
     /// Address and key there, or of a datagram the receiver's number and key.
     pub there: (u64, u32),
     /// Operands of an atomic operation: added or compared, stored.
@@ -265,7 +269,8 @@ impl Adapter {
                 }
                 let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
                 let there = (to, request.there.0 as u32, request.there.1);
-                ud.send(there, &request.parts, immediate, request.flags & SEND_SOLICITED != 0);
+                let is_solicited = request.flags & SEND_SOLICITED != 0;
+                ud.send(there, &request.parts, immediate, is_solicited, &mut self.out);
                 if is_told {
                     self.queues.complete(queue, ended, false);
                 }

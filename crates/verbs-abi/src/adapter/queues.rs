@@ -4,6 +4,7 @@ use super::constants::{EVENT_CQ_ERR, OP_RECEIVE, WC_LOC_PROT_ERR, WC_SUCCESS};
 use super::events::{Context, Object, Owner};
 use fabric::Span;
 use fabric::Table;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
@@ -151,8 +152,8 @@ impl Queues {
 pub struct Buffer {
     /// As the program named it.
     pub id: u64,
-    /// Its pieces.
-    pub pieces: Vec<Span>,
+    /// Its pieces: most messages have one.
+    pub pieces: SmallVec<[Span; 1]>,
     /// Whether the program may not have it filled: no such key, over the ends of the region, no right to write.
     pub is_denied: bool,
 }
@@ -225,12 +226,13 @@ pub struct Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smallvec::smallvec;
 
     #[test]
     fn a_message_goes_over_the_pieces_of_a_buffer() {
         let mut memory = [0u8; 16];
         let base = memory.as_mut_ptr() as usize;
-        let pieces = vec![Span { addr: base, len: 3 }, Span { addr: base + 8, len: 5 }];
+        let pieces = smallvec![Span { addr: base, len: 3 }, Span { addr: base + 8, len: 5 }];
         let buffer = Buffer { id: 1, pieces, is_denied: false };
         assert_eq!(buffer.room(), 8);
         assert_eq!(buffer.part(2, 10), Span { addr: base + 2, len: 1 });

@@ -36,8 +36,6 @@ pub struct Ud {
     at: IpAddr,
     pair: QueuePair,
     handles: BTreeMap<(SocketAddr, u32), Handle>,
-    /// The message that is sent, put together.
-    message: Vec<u8>,
     /// [`rnic::stack::ud::MESSAGES`] at most.
     filling: Vec<Filling>,
     next: u64,
@@ -126,7 +124,6 @@ impl Ud {
             at,
             pair,
             handles: BTreeMap::new(),
-            message: Vec::new(),
             filling: Vec::new(),
             next: 0,
             bare_since_ns: None,
@@ -135,27 +132,28 @@ impl Ud {
         }
     }
 
-    /// Sends a message; it is complete then, whatever becomes of it.
+    /// Sends a message, by datagrams that are put together in `out`; it is complete then, whatever becomes of it.
     pub fn send(
         &mut self,
         to: (IpAddr, u32, u32),
         parts: &[Local],
         immediate: Option<u32>,
         is_solicited: bool,
+        out: &mut Vec<u8>,
     ) {
         let (at, there, key) = to;
         let address = SocketAddr::new(at, number::port(there));
-        self.message.clear();
-        self.message.extend_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
-        self.message.extend_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
-        parts.iter().for_each(|part| self.message.extend_from_slice(memory::bytes(part.span)));
+        let mut prefix = [0; PREFIX];
+        prefix[..4].copy_from_slice(&immediate.unwrap_or(0).to_ne_bytes());
+        prefix[4..].copy_from_slice(&u32::from(immediate.is_some()).to_be_bytes());
+        let message = std::iter::once(&prefix[..]).chain(parts.iter().map(|part| memory::bytes(part.span)));
         let datagram_max = self.datagram_max;
         let handle = self
             .handles
             .entry((address, there))
             .or_insert_with(|| Handle::new(name(there, key), datagram_max));
         handle.id = name(there, key);
-        self.pair.send(handle, &self.message, is_solicited, |bytes| send_to(&mut self.talk, bytes, address));
+        self.pair.send(handle, message, is_solicited, out, |bytes| send_to(&mut self.talk, bytes, address));
     }
 
     /// Whether what has come is to wait for a receive buffer.
@@ -264,6 +262,7 @@ mod tests {
     use super::super::Adapter;
     use super::*;
     use fabric::Span;
+    use smallvec::smallvec;
 
     const KEY: u32 = 7;
 
@@ -278,7 +277,7 @@ mod tests {
     fn posted(memory: &mut [[u8; 128]]) -> Receives {
         let span = |bytes: &mut [u8; 128]| Span { addr: bytes.as_mut_ptr() as usize, len: bytes.len() };
         let buffers =
-            memory.iter_mut().map(|bytes| Buffer { pieces: vec![span(bytes)], ..Buffer::default() });
+            memory.iter_mut().map(|bytes| Buffer { pieces: smallvec![span(bytes)], ..Buffer::default() });
         Receives { free: buffers.collect(), ..Receives::default() }
     }
 
@@ -293,7 +292,8 @@ mod tests {
         let payload = [1u8; 64];
         let span = Span { addr: payload.as_ptr() as usize, len: payload.len() };
         let part = Local { span, key: 0 };
-        (0..count).for_each(|_| from.send(([127, 0, 0, 1].into(), to, KEY), &[part], None, false));
+        let mut out = Vec::new();
+        (0..count).for_each(|_| from.send(([127, 0, 0, 1].into(), to, KEY), &[part], None, false, &mut out));
     }
 
     /// As `ib_send_bw -c UD` has it: the receiver gets a turn when all has been sent.

@@ -3,7 +3,7 @@
 use super::contexts::PIECES_MAX;
 use super::objects::Handle;
 use crate::adapter::constants::*;
-use crate::adapter::{Adapter, Request, Wish};
+use crate::adapter::{Adapter, Parts, Request, Wish};
 use crate::layout::*;
 use crate::thread;
 use fabric::{Local, Span};
@@ -13,9 +13,9 @@ use std::ffi::c_int;
 ///
 /// # Safety
 /// `count` entries at `list`.
-unsafe fn parts(list: *const Sge, count: c_int) -> Result<Vec<Local>, c_int> {
+unsafe fn parts(list: *const Sge, count: c_int) -> Result<Parts, c_int> {
     if count == 0 {
-        return Ok(Vec::new());
+        return Ok(Parts::new());
     }
     if !(1..=PIECES_MAX as c_int).contains(&count) || list.is_null() {
         return Err(libc::EINVAL);

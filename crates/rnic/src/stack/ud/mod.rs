@@ -146,50 +146,66 @@ impl QueuePair {
         }
     }
 
-    /// Sends a message: `each` gets its datagrams. It is complete when they are sent.
-    pub fn send(&self, to: &mut Handle, payload: &[u8], solicited: bool, mut each: impl FnMut(&[u8])) {
+    /// Sends a message of these parts: `each` gets its datagrams, put together in `out`. It is complete when they are sent.
+    pub fn send<'a>(
+        &self,
+        to: &mut Handle,
+        parts: impl Iterator<Item = &'a [u8]> + Clone,
+        solicited: bool,
+        out: &mut Vec<u8>,
+        each: impl FnMut(&[u8]),
+    ) {
         to.msn = to.msn.wrapping_add(1);
         let msn = to.msn;
-        self.cut(to, UNTAGGED_LEN, payload, &mut each, |offset, last| Header {
+        let header = |offset, last| Header {
             last,
             opcode: Opcode::send(solicited, false),
             target: Target::Untagged { qn: queue::SEND, msn, mo: offset as u32, invalidate: 0 },
-        });
+        };
+        self.cut(to, UNTAGGED_LEN, parts, out, each, header);
     }
 
     /// Writes into a region of the receiver, in which the record of its ranges shows what has come.
-    pub fn write(&self, to: &Handle, stag: u32, addr: u64, payload: &[u8], mut each: impl FnMut(&[u8])) {
-        self.cut(to, TAGGED_LEN, payload, &mut each, |offset, last| Header {
+    pub fn write(&self, to: &Handle, stag: u32, addr: u64, payload: &[u8], each: impl FnMut(&[u8])) {
+        let header = |offset, last| Header {
             last,
             opcode: Opcode::Write,
             target: Target::Tagged { stag, to: addr.wrapping_add(offset as u64) },
-        });
+        };
+        self.cut(to, TAGGED_LEN, std::iter::once(payload), &mut Vec::new(), each, header);
     }
 
-    fn cut(
+    fn cut<'a>(
         &self,
         to: &Handle,
         header_len: usize,
-        payload: &[u8],
-        each: &mut impl FnMut(&[u8]),
+        mut parts: impl Iterator<Item = &'a [u8]> + Clone,
+        out: &mut Vec<u8>,
+        mut each: impl FnMut(&[u8]),
         header: impl Fn(usize, bool) -> Header,
     ) {
-        assert!(u32::try_from(payload.len()).is_ok(), "a message of {} bytes", payload.len());
+        let len: usize = parts.clone().map(<[u8]>::len).sum();
+        assert!(u32::try_from(len).is_ok(), "a message of {len} bytes");
         let room = to.datagram_max() - HEAD_LEN - header_len - CRC_LEN;
-        let longest = HEAD_LEN + header_len + room.min(payload.len()) + CRC_LEN;
-        let (mut offset, mut out) = (0, Vec::with_capacity(longest));
+        let (mut offset, mut part) = (0, [].as_slice());
         loop {
-            let end = payload.len().min(offset + room);
+            let end = len.min(offset + room);
             let mut bytes = [0; UNTAGGED_LEN];
-            let len = header(offset, end == payload.len()).encode(&mut bytes);
+            let header_len = header(offset, end == len).encode(&mut bytes);
             out.clear();
-            Head { kind: DatagramType::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(&mut out);
-            out.extend_from_slice(&bytes[..len]);
-            out.extend_from_slice(&payload[offset..end]);
-            datagram::seal(&mut out, 0);
-            each(&out);
-            offset = end;
-            if offset == payload.len() {
+            Head { kind: DatagramType::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(out);
+            out.extend_from_slice(&bytes[..header_len]);
+            while offset < end {
+                if part.is_empty() {
+                    part = parts.next().expect("as many bytes as were counted");
+                }
+                let (now, later) = part.split_at(part.len().min(end - offset));
+                out.extend_from_slice(now);
+                (offset, part) = (offset + now.len(), later);
+            }
+            datagram::seal(out, 0);
+            each(out);
+            if offset == len {
                 return;
             }
         }
