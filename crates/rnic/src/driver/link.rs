@@ -157,7 +157,9 @@ impl Link {
         let mut moved = false;
         self.burst.sent();
         loop {
-            self.cut(regions);
+            if self.connection.wants_to_write() {
+                self.cut(regions);
+            }
             if self.unsent.is_empty() || self.is_shut {
                 return moved;
             }
