@@ -176,11 +176,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
     }
 
     /// Whether a way that others have begun to go is one to try with them, in a group of its own. What is unknown so far is tried in its turn.
+    /// Who tries one already goes on: if both sides left what they try for what the other one tries, they would run after each other
+    /// for ever, and know nothing of either.
     fn may_join(&self, way: usize) -> bool {
-        self.settles == 0
-            && way != self.best()
-            && way != usize::from(self.way)
-            && way < usize::from(self.ways)
+        self.settles == 0 && !self.is_trying() && way != self.best() && way < usize::from(self.ways)
     }
 
     /// Goes one way from here on, and forgets what is known of the others.

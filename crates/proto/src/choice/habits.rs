@@ -355,6 +355,38 @@ mod tests {
         assert!(blocks.iter().all(|count| *count > 2700), "{blocks:?}");
     }
 
+    /// Both send at once, and one tries one manner as the other one tries another: neither runs after the other for ever.
+    #[test]
+    fn two_that_try_different_manners_end_both() {
+        for (first, second) in [(Manner::Pulled, Manner::Shared), (Manner::Shared, Manner::Pulled)] {
+            let (mut both, mut now_ns) = ([Habits::default(), Habits::default()], 0u64);
+            let mut went = [Manner::Blocks; 2];
+            for (at, tries) in [first, second].into_iter().enumerate() {
+                for round in 0..1000 {
+                    went[at] = both[at].next(leaving(8192, round), || now_ns);
+                    now_ns += if went[at] == Manner::Blocks { 1500 } else { 4900 };
+                    if went[at] == tries {
+                        break;
+                    }
+                }
+            }
+            assert_eq!(went, [first, second]);
+            let mut slow = 0;
+            for round in 1000..3000 {
+                for (at, manner) in went.into_iter().enumerate() {
+                    both[1 - at].came(1, 8, 8192, manner, round);
+                }
+                for (at, went) in went.iter_mut().enumerate() {
+                    *went = both[at].next(leaving(8192, round), || now_ns);
+                }
+                let is_fast = went == [Manner::Blocks; 2];
+                slow += u32::from(!is_fast);
+                now_ns += if is_fast { 1500 } else { 4900 };
+            }
+            assert!(slow < 200, "{slow} of 2000");
+        }
+    }
+
     /// What is longer than a block begins shared, and goes by blocks, one after the other, where the application gets on
     /// faster so.
     #[test]
