@@ -450,7 +450,8 @@ impl Rnic {
             }
             return;
         }
-        if self.quiet > QUIET || self.shares_core {
+        let by_datagrams = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.is_alone());
+        if self.quiet > QUIET || self.shares_core || by_datagrams {
             self.hot = None;
         }
         match self.hot {
@@ -463,7 +464,7 @@ impl Rnic {
                     return;
                 }
             }
-            None if self.quiet > QUIET && !asks => return,
+            None if (self.quiet > QUIET || by_datagrams) && !asks => return,
             None => {}
         }
         let mut room = [const { MaybeUninit::uninit() }; EVENTS];
@@ -489,16 +490,21 @@ impl Rnic {
                 ALARM => {}
                 WATCH => self.stand_watch(),
                 name if name >= MEETING => self.look_at(name),
-                peer => {
-                    let peer = peer as Rank;
-                    if self.serve(peer) {
-                        self.came();
-                    }
-                    self.send(peer);
-                    self.hot = is_one.then_some(peer);
-                }
+                peer => self.heard(peer as Rank, is_one),
             }
         }
+    }
+
+    /// The connection with a peer has something, or room; no other has if it is alone.
+    fn heard(&mut self, peer: Rank, is_alone: bool) {
+        if let Some(unreliable) = &mut self.unreliable {
+            unreliable.is_not_alone();
+        }
+        if self.serve(peer) {
+            self.came();
+        }
+        self.send(peer);
+        self.hot = is_alone.then_some(peer);
     }
 
     /// Something has come of a peer.
