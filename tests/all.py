@@ -210,11 +210,9 @@ def over_adapters(short):
     """Over the software adapter. What is long runs at night."""
     all_kinds = ["p2p", "coll", "datatype", "partitioned"]
     few = one_sided(short)
-    rc, rd, ud, hybrid = (over(["TERN_DEVICES=rnic"], transport, [*all_kinds, *words])
-                          for transport, words in [("rc", ["rma"]), ("rd", ["rma"]), ("ud", few), ("hybrid", few)])
     # One after the other: beside another lane two at once, whose ranks poll, took 1.5 to 1.7 times as long as both in turn.
-    for transport, command in [("rc", rc), ("rd", rd), ("ud", ud), ("hybrid", hybrid)]:
-        yield Stage(f"over the software adapter, {transport}", command)
+    for transport, words in [("rc", ["rma"]), ("rd", ["rma"]), ("ud", few), ("hybrid", few)]:
+        yield Stage(f"over the software adapter, {transport}", over(["TERN_DEVICES=rnic"], transport, [*all_kinds, *words]))
 
 
 def over_libibverbs(short):
@@ -223,11 +221,10 @@ def over_libibverbs(short):
     # Each datagram costs much there, so programs that send many are for the night.
     p2p = ["p2p/blocking", "p2p/modes", "p2p/truncate", "p2p/status", "p2p/sendrecv"]
     few = one_sided(short)
-    rc, ud, hybrid = (over(["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}"], transport, words)
-                      for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", *few]), ("ud", p2p if short else ["p2p"]),
-                                               ("hybrid", ["p2p", *few])])
-    for transport, command in [("rc", rc), ("hybrid", hybrid), ("ud", ud)]:
-        yield Stage(f"over Tern's libibverbs, {transport}", command)
+    settings = ["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}"]
+    for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", *few]), ("hybrid", ["p2p", *few]),
+                             ("ud", p2p if short else ["p2p"])]:
+        yield Stage(f"over Tern's libibverbs, {transport}", over(settings, transport, words))
 
 
 def between_hosts(short):

@@ -31,8 +31,9 @@ APART = [("asynchronous events of a port", "events.c", ["-libverbs", "-lpthread"
 LIMIT = 60
 AGAIN = 3
 # What is a race of the programs' own. perftest's server ends its listener and begins another: a client that asks in between is
-# refused, and some then go on with an identifier that they have given back. rping's first thread gives its channel back at the end, on which the second one may be about to wait: its descriptor is
-# closed then, or what is read of the channel is no longer one. Whose datagram is lost, under load, waits for it without end.
+# refused, and some then go on with an identifier that they have given back. rping's first thread gives its channel back at the end,
+# on which the second one may be about to wait: its descriptor is closed then, or what is read of the channel is no longer one. Whose
+# datagram is lost, under load, waits for it without end.
 RACES = {"-R": "RDMA_CM_EVENT_REJECTED", "-c UD": "not done after", "rping": "rdma_get_cm_event: (Bad file descriptor|Invalid argument)"}
 
 # Name, command, and what the output of both sides must have; {d} is the device.

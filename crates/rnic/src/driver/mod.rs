@@ -498,7 +498,7 @@ impl Rnic {
     /// The connection with a peer has something, or room; no other has if it is alone.
     fn heard(&mut self, peer: Rank, is_alone: bool) {
         if let Some(unreliable) = &mut self.unreliable {
-            unreliable.is_not_alone();
+            unreliable.begin_row();
         }
         if self.serve(peer) {
             self.came();

@@ -133,8 +133,8 @@ impl Unreliable {
         self.row >= ROW
     }
 
-    /// A connection has something.
-    pub fn is_not_alone(&mut self) {
+    /// A connection has something: the row begins anew.
+    pub fn begin_row(&mut self) {
         self.row = 0;
     }
 

@@ -202,10 +202,10 @@ impl Adapter {
             }
             Transport::Connection(rc) => {
                 let Phase::Connected(link) = &mut rc.phase else { return false };
-                let rested = link.rests();
+                let was_stalled = link.is_stalled();
                 let mut coming = rc::Coming { receives, arrivals: &mut rc.arrivals, number };
                 let moved = link.receive(&mut self.regions, &mut coming, &mut self.room);
-                if rested && !moved && link.rests() {
+                if !moved && !was_stalled && link.rests() {
                     return false;
                 }
                 if link.is_stalled() && !self.stalled.contains(&handle) {
