@@ -93,13 +93,19 @@ pub fn recv(
     comm: Handle,
     status: StatusPlace,
 ) -> Result {
-    let mut world = cx.world();
+    receive(cx, cx.world(), (buf, count, datatype), (source, tag, comm), status)
+}
+
+/// What has come already is taken at once.
+#[inline(always)]
+fn receive(cx: &Cx, mut world: WorldGuard, raw: Raw, envelope: Envelope, status: StatusPlace) -> Result {
+    let ((buf, count, datatype), (source, tag, comm)) = (raw, envelope);
     if let Some(found) = world.receive_now(buf, count, datatype, source, tag, comm) {
         drop(world);
         status.set_keeping_error(found.to_ints());
         return Ok(());
     }
-    blocking_receive(cx, world, (buf, count, datatype), (source, tag, comm), status)
+    blocking_receive(cx, world, raw, envelope, status)
 }
 
 /// The receive is posted under the guard under which the message was looked for: part of it may
@@ -299,8 +305,8 @@ pub fn recv_init(
     Ok(())
 }
 
-/// The arguments that `MPI_Sendrecv` and `MPI_Isendrecv` share, started: receive first, so that
-/// the send finds it.
+/// The arguments that `MPI_Sendrecv` and `MPI_Isendrecv` share, started: the send first, for a peer may wait for it. What this
+/// rank sends to itself finds its receive.
 #[allow(clippy::too_many_arguments)]
 fn exchange(
     cx: &Cx,
@@ -323,15 +329,8 @@ fn exchange(
         may_cancel: false,
     };
     let buffer = world.buffer(recv.0, recv.1, recv.2, "recvbuf")?;
-    let receive = world.start_receive(&place, &Incoming { buffer, source, tag: recvtag })?;
-    match world.start_send(&place, comm, &outgoing) {
-        Ok(None) => Ok(receive),
-        Ok(Some(send)) => Ok(Body::Exchange(Some(Box::new(send)), Box::new(receive))),
-        Err(error) => {
-            world.give_up(receive);
-            Err(error)
-        }
-    }
+    let incoming = Incoming { buffer, source, tag: recvtag };
+    world.start_exchange(&place, comm, &outgoing, &incoming)
 }
 
 /// `MPI_Sendrecv`.
@@ -352,6 +351,14 @@ pub fn sendrecv(
     status: StatusPlace,
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
+    let mut world = cx.world();
+    // Nothing leaves where the receive cannot be posted.
+    if world.can_post_now(recvbuf, recvcount, recvtype, source, comm)
+        && world.send_now::<false>(sendbuf, sendcount, sendtype, dest, sendtag, comm)
+    {
+        return receive(cx, world, recv, (source, recvtag, comm), status);
+    }
+    drop(world);
     let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
     request::finish(cx, body, status)
 }
@@ -396,14 +403,7 @@ fn replace(
     let Buffer { addr, count, ty } = buffer;
     let receive =
         world.start_receive(&place, &Incoming { buffer: Buffer { addr, count, ty }, source, tag: recvtag });
-    match (send, receive) {
-        (None, receive) => receive,
-        (Some(send), Ok(receive)) => Ok(Body::Exchange(Some(Box::new(send)), Box::new(receive))),
-        (Some(send), Err(error)) => {
-            world.give_up(send);
-            Err(error)
-        }
-    }
+    world.both(send, receive)
 }
 
 /// `MPI_Sendrecv_replace`.

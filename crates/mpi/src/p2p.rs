@@ -127,6 +127,14 @@ impl<D: Device> World<D> {
         Some(Body::Receive(op, Origin::Rank(source), None))
     }
 
+    /// Whether [`World::post_now`] would post this receive.
+    #[inline(always)]
+    pub fn can_post_now(&self, addr: usize, count: u64, datatype: Handle, source: i32, comm: Handle) -> bool {
+        let comm = self.objects.comms.get(comm);
+        plain_len(count, datatype, addr).is_some()
+            && comm.is_some_and(|comm| (source as u32) < comm.place.peers_size())
+    }
+
     /// Posts a receive of a predefined type and gives its request, if it is this simple.
     #[inline(always)]
     pub fn irecv_now(
@@ -255,6 +263,45 @@ impl<D: Device> World<D> {
         let (span, unpack) = landing(&receive.buffer)?;
         let op = self.engine.receive(want, span).map_err(fault)?;
         Ok(Body::Receive(op, origin(place, receive.source), unpack))
+    }
+
+    /// Starts a send and a receive, or neither: the send first, for a peer may wait for it, unless it is to this rank itself, where
+    /// it finds its receive.
+    pub fn start_exchange(
+        &mut self,
+        place: &Place,
+        comm: Handle,
+        send: &Outgoing,
+        receive: &Incoming,
+    ) -> Result<Body> {
+        // Nothing leaves where the receive cannot start.
+        want(place, receive.source, receive.tag)?;
+        let is_to_itself = peer(place, send.dest, "dest")? == Some(self.engine.device().me());
+        if !is_to_itself {
+            let send = self.start_send(place, comm, send)?;
+            let receive = self.start_receive(place, receive);
+            return self.both(send, receive);
+        }
+        let receive = self.start_receive(place, receive)?;
+        match self.start_send(place, comm, send) {
+            Ok(send) => self.both(send, Ok(receive)),
+            Err(error) => {
+                self.give_up(receive);
+                Err(error)
+            }
+        }
+    }
+
+    /// One operation of a send that has started, if it is not over, and a receive.
+    pub fn both(&mut self, send: Option<Body>, receive: Result<Body>) -> Result<Body> {
+        match (send, receive) {
+            (None, receive) => receive,
+            (Some(send), Ok(receive)) => Ok(Body::Exchange(Some(Box::new(send)), Box::new(receive))),
+            (Some(send), Err(error)) => {
+                self.give_up(send);
+                Err(error)
+            }
+        }
     }
 
     /// Starts the receive of a message that a matched probe has taken out of matching; it is taken

@@ -59,6 +59,17 @@ int main(int argc, char **argv) {
     /* Wildcards are for receives. */
     FAILS(MPI_Send(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD), MPI_ERR_RANK);
     FAILS(MPI_Send(&value, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD), MPI_ERR_TAG);
+    /* A receive that cannot start keeps the send back, too. */
+    int next = (t_rank + 1) % t_size;
+    FAILS(MPI_Sendrecv(&value, 1, MPI_INT, next, 0, &value, 1, MPI_INT, t_size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+          MPI_ERR_RANK);
+    FAILS(MPI_Sendrecv(&value, 1, MPI_INT, next, 0, &value, 1, raw, next, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+          MPI_ERR_TYPE);
+    FAILS(MPI_Sendrecv(&value, 1, MPI_INT, next, 0, NULL, 1, MPI_INT, next, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+          MPI_ERR_BUFFER);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    CHECK(!flag);
     FAILS(MPI_Sendrecv(&value, 1, MPI_INT, t_size, 0, &value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
           MPI_ERR_RANK);
     requests();
