@@ -98,6 +98,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn charge(what: Charge);
         fn alarm(at_ns: u64);
         fn awake();
+        fn waiters(threads: usize);
         fn rests();
         fn has_served() -> bool;
         fn take_lost() -> Option<(Rank, Fault)>;

@@ -446,6 +446,9 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
 
     fn waiters(&mut self, threads: usize) {
         self.near.waiters(threads);
+        if let Some(far) = &mut self.far {
+            far.waiters(threads);
+        }
     }
 
     #[inline(always)]

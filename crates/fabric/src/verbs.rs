@@ -291,6 +291,8 @@ pub trait Verbs {
     fn alarm(&mut self, at_ns: u64);
     /// Called when a wait is over.
     fn awake(&mut self);
+    /// As [`crate::Device::waiters`].
+    fn waiters(&mut self, _threads: usize) {}
     /// As [`crate::Device::rests`].
     fn rests(&mut self) {}
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a row. There is no

@@ -249,6 +249,10 @@ impl<V: Verbs> Device for Channel<V> {
         self.verbs.awake();
     }
 
+    fn waiters(&mut self, threads: usize) {
+        self.verbs.waiters(threads);
+    }
+
     fn rests(&mut self) {
         self.verbs.rests();
     }

@@ -318,6 +318,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.awake();
     }
 
+    fn waiters(&mut self, threads: usize) {
+        self.verbs.waiters(threads);
+    }
+
     fn rests(&mut self) {
         self.set_alarm();
         self.verbs.rests();

@@ -5,6 +5,7 @@
 //! to sleep on; a timer beside it ends the sleep when something is due.
 
 use super::alarm::Alarm;
+use super::alone::Source;
 use super::burst::Burst;
 use super::greeting::{self, Secret};
 use super::outbox::Outbox;
@@ -42,7 +43,7 @@ const ID: &[u8] = b"reliable datagrams";
 
 /// What all pairs have in common.
 pub struct Datagrams {
-    talk: Talk,
+    pub(super) talk: Talk,
     /// Where peers knock (`watch.rs`): the same port of TCP.
     door: TcpListener,
     /// Ends a sleep when something is due.
@@ -293,6 +294,7 @@ impl Rnic {
         self.room = room;
         if has_come {
             self.came();
+            self.speaks(Source::Datagrams);
         }
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.comes = has_come;

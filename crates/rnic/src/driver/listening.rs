@@ -1,6 +1,7 @@
 //! An adapter before it knows where the others are: the sockets at which it can be reached.
 
 use super::again::Again;
+use super::alone::Alone;
 use super::datagrams::{self, Datagrams};
 use super::greeting::Secret;
 use super::guests::Guests;
@@ -169,7 +170,7 @@ impl Listening {
             waiting: Vec::new(),
             unsent: Vec::new(),
             leads: None,
-            hot: None,
+            alone: Alone::default(),
             alarm_ns: u64::MAX,
             is_due: false,
             start: Instant::now(),

@@ -6,6 +6,7 @@
 
 mod again;
 pub mod alarm;
+mod alone;
 mod burst;
 mod datagrams;
 mod frames;
@@ -30,6 +31,7 @@ mod watch;
 
 use crate::stack::{Agreed, Connection, Done as Ended, NotDone, Regions, SEGMENT_MAX, Settings, Work};
 use again::Again;
+use alone::{Alone, Source};
 use burst::Burst;
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Nap, Rank, VerbsCaps};
@@ -168,8 +170,7 @@ pub struct Rnic {
     unsent: Vec<Rank>,
     /// What is posted next to this peer is followed by something that is flushed.
     leads: Option<Rank>,
-    /// Who was heard last, while nobody else speaks: its socket is read without asking which ones have something.
-    hot: Option<Rank>,
+    alone: Alone,
     /// What is above has something due by the clock then.
     alarm_ns: u64,
     /// Something was due when the clock was set.
@@ -257,12 +258,19 @@ impl Rnic {
             link.asks_for_room = link.has_unsent();
             let wants_room = link.asks_for_room;
             self.note_unsent(peer);
+            self.listen_to_all();
             let Contact::Connected(link) = &self.contacts[peer] else { return };
-            if let Err(why) = self.hear(link.socket(), peer as u64, wants_room, true) {
-                self.fault.get_or_insert(Fault::Device(why));
-            }
+            let heard = self.hear(link.socket(), peer as u64, wants_room, true);
+            self.note(heard);
         }
         self.settle(peer);
+    }
+
+    /// What cannot be done is told with the next look.
+    fn note(&mut self, done: Result<(), String>) {
+        if let Err(why) = done {
+            self.fault.get_or_insert(Fault::Device(why));
+        }
     }
 
     fn note_unsent(&mut self, peer: Rank) {
@@ -368,6 +376,7 @@ impl Rnic {
         if has_failed && let Contact::Connected(link) = &mut self.contacts[peer] {
             let unfinished = link.connection.unfinished();
             let _ = epoll::delete(&self.epoll, link.socket());
+            self.alone.ended(peer);
             self.contacts[peer] = Contact::Gone;
             self.give_back(unfinished);
         }
@@ -438,11 +447,12 @@ impl Rnic {
         }
         self.quiet = self.quiet.saturating_add(1);
         let asks = self.shares_core || self.look.is_multiple_of(SOME);
-        if self.unreliable.is_some() && (self.quiet <= QUIET || asks) {
+        let is_quiet = self.quiet > QUIET;
+        if self.unreliable.is_some() && (asks || !is_quiet && !self.alone.is_a_peer()) {
             self.look_at_unreliable(asks);
         }
         if !matches!(self.door, Door::Connections(_)) {
-            if self.quiet <= QUIET || asks {
+            if !is_quiet || asks {
                 self.look_at_datagrams(asks);
             }
             if asks && self.clock_ns() >= self.watch.due_ns {
@@ -450,23 +460,29 @@ impl Rnic {
             }
             return;
         }
-        let by_datagrams = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.is_alone());
-        if self.quiet > QUIET || self.shares_core || by_datagrams {
-            self.hot = None;
+        let by_datagrams = self.alone.are_datagrams();
+        if is_quiet || self.shares_core {
+            self.several_speak();
         }
-        match self.hot {
+        match self.alone.peer() {
             Some(peer) => {
                 if self.serve(peer) {
                     self.came();
+                    self.speaks(Source::Link(peer));
                     self.send(peer);
                 }
                 if !asks {
                     return;
                 }
             }
-            None if (self.quiet > QUIET || by_datagrams) && !asks => return,
+            None if (is_quiet || by_datagrams) && !asks => return,
             None => {}
         }
+        self.ask_kernel();
+    }
+
+    /// Asks the kernel of all sockets that it tells of, and deals with what there is.
+    fn ask_kernel(&mut self) {
         let mut room = [const { MaybeUninit::uninit() }; EVENTS];
         let soon = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         let events = match epoll::wait(&self.epoll, &mut room, Some(&soon)) {
@@ -481,7 +497,7 @@ impl Rnic {
             }
         };
         if !events.is_empty() {
-            (self.quiet, self.hot) = (0, None);
+            self.quiet = 0;
         }
         let is_one = events.len() == 1;
         for event in events {
@@ -497,14 +513,14 @@ impl Rnic {
 
     /// The connection with a peer has something, or room; no other has if it is alone.
     fn heard(&mut self, peer: Rank, is_alone: bool) {
-        if let Some(unreliable) = &mut self.unreliable {
-            unreliable.begin_row();
+        match is_alone {
+            true => self.speaks(Source::Link(peer)),
+            false => self.several_speak(),
         }
         if self.serve(peer) {
             self.came();
         }
         self.send(peer);
-        self.hot = is_alone.then_some(peer);
     }
 
     /// Something has come of a peer.
@@ -525,6 +541,6 @@ impl Rnic {
         self.watch.rest(peer);
         self.waiting.retain(|rank| *rank != peer);
         self.stalled.retain(|rank| *rank != peer);
-        self.hot = self.hot.filter(|rank| *rank != peer);
+        self.alone.ended(peer);
     }
 }

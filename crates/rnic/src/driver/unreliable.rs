@@ -4,6 +4,7 @@
 //! `proto::reliable` makes something of it that comes.
 
 use super::alarm::Alarm;
+use super::alone::Source;
 use super::burst::Burst;
 use super::greeting::{self, Secret};
 use super::link::READ_BYTES;
@@ -25,8 +26,6 @@ use wire::iwarp::ddp::UNTAGGED_LEN;
 const READS: usize = 64;
 /// What surrounds the payload of a message of one datagram.
 const AROUND: usize = HEAD_LEN + UNTAGGED_LEN + CRC_LEN;
-/// Looks that bring datagrams after which these are alone.
-const ROW: u32 = 64;
 const ID: &[u8] = b"unreliable datagrams";
 
 /// A rank.
@@ -39,7 +38,7 @@ struct Known {
 
 /// See the [module](self).
 pub struct Unreliable {
-    talk: Talk,
+    pub(super) talk: Talk,
     pub(super) alarm: Alarm,
     pair: QueuePair,
     me: Rank,
@@ -62,8 +61,6 @@ pub struct Unreliable {
     answer: Vec<u8>,
     /// Something came in the last look: more may stand behind it than one.
     comes: bool,
-    /// Looks in which something came, since a connection had something.
-    row: u32,
 }
 
 impl Unreliable {
@@ -92,7 +89,6 @@ impl Unreliable {
             out: Vec::new(),
             answer: Vec::new(),
             comes: false,
-            row: 0,
         })
     }
 
@@ -126,16 +122,6 @@ impl Unreliable {
     fn first_held(&self, room: &[u8]) -> Option<usize> {
         let len = datagram::length(room)? + self.trailer_len;
         (len <= room.len()).then_some(len)
-    }
-
-    /// Whether datagrams alone have come for some time: then the kernel is asked for other sockets in some looks only.
-    pub fn is_alone(&self) -> bool {
-        self.row >= ROW
-    }
-
-    /// A connection has something: the row begins anew.
-    pub fn begin_row(&mut self) {
-        self.row = 0;
     }
 
     /// Whether something the kernel gave waits for receive buffers.
@@ -228,10 +214,10 @@ impl Rnic {
         }
         if has_come {
             self.came();
+            self.speaks(Source::Datagrams);
         }
         let Some(unreliable) = &mut self.unreliable else { return };
         (unreliable.room, unreliable.held, unreliable.comes) = (room, held, has_come);
-        unreliable.row = unreliable.row.saturating_add(u32::from(has_come));
         let now_ns = self.clock_ns();
         let Some(unreliable) = &mut self.unreliable else { return };
         unreliable.alarm.disarm(now_ns);

@@ -230,7 +230,12 @@ impl Verbs for Rnic {
         }
     }
 
+    fn waiters(&mut self, threads: usize) {
+        self.threads_wait(threads);
+    }
+
     fn rests(&mut self) {
+        self.somebody_rests();
         self.hurry();
         let alarm_ns = std::mem::replace(&mut self.alarm_ns, u64::MAX);
         self.set_timers(alarm_ns);
@@ -242,6 +247,11 @@ impl Verbs for Rnic {
         self.send_waiting();
         if round == PATIENCE {
             self.hurry();
+        }
+        if round >= PATIENCE {
+            self.listen_to_all();
+        } else if self.alone.is_out() {
+            return RnicNap::Look;
         }
         let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
         let is_due = std::mem::take(&mut self.is_due);
