@@ -2,13 +2,17 @@
 
 use super::{MINE, Packet, RAIL, Ways, Work};
 use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
+use smallvec::SmallVec;
 use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
+
+/// What a job carries of its own without memory for that.
+const SHORT: usize = 64;
 
 /// What a job carries.
 #[derive(Clone, Debug)]
 enum Payload {
     /// Copied when it was posted.
-    Inline(Box<[u8]>),
+    Inline(SmallVec<[u8; SHORT]>),
     /// In memory of who posted it, or of a region.
     Lent([Span; 2]),
 }
@@ -35,7 +39,7 @@ impl Job {
         let len = parts.iter().map(|part| part.span.len).sum();
         let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
         let payload = if len <= inline {
-            let mut bytes = vec![0; len].into_boxed_slice();
+            let mut bytes = SmallVec::from_elem(0, len);
             let mut at = 0;
             for part in parts {
                 verbs.peek_bytes(part.span, &mut bytes[at..at + part.span.len]);

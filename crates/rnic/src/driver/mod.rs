@@ -355,7 +355,7 @@ impl Rnic {
 
     /// A receive buffer that will not be filled is free again.
     fn give_back(&mut self, unfinished: Option<u64>) {
-        if let Some(buffer) = unfinished.and_then(|id| self.host.filling.remove(&id)) {
+        if let Some(buffer) = unfinished.and_then(|id| self.host.filling.remove(id)) {
             self.host.free.push_front(buffer);
         }
     }

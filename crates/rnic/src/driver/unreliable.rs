@@ -223,7 +223,7 @@ impl Rnic {
         unreliable.alarm.disarm(now_ns);
         unreliable.pair.tick(now_ns);
         while let Some(id) = unreliable.pair.returned() {
-            if let Some(buffer) = self.host.filling.remove(&id) {
+            if let Some(buffer) = self.host.filling.remove(id) {
                 self.host.free.push_front(buffer);
             }
         }
@@ -277,7 +277,7 @@ impl Rnic {
             self.watch.lost(from, why);
         }
         if let Ok(Some(received)) = came
-            && let Some((_, work)) = self.host.filling.remove(&received.arrived.id)
+            && let Some((_, work)) = self.host.filling.remove(received.arrived.id)
         {
             let done = Done::Received { from, len: received.arrived.len as usize, datagram: true };
             self.ended.push_back(Completion { work, done, result: Ok(()) });

@@ -1,5 +1,6 @@
 //! Adapters of two ranks over the loopback: what the verbs promise, who is let in, and who is not.
 
+mod alone;
 mod at_once;
 #[path = "../job/mod.rs"]
 mod job;
