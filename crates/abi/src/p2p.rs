@@ -352,10 +352,7 @@ pub fn sendrecv(
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
     let mut world = cx.world();
-    // Nothing leaves where the receive cannot be posted.
-    if world.can_post_now(recvbuf, recvcount, recvtype, source, comm)
-        && world.send_now::<false>(sendbuf, sendcount, sendtype, dest, sendtag, comm)
-    {
+    if world.send_before_receive((send, dest, sendtag), (recv, source), comm) {
         return receive(cx, world, recv, (source, recvtag, comm), status);
     }
     drop(world);

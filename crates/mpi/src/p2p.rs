@@ -127,12 +127,21 @@ impl<D: Device> World<D> {
         Some(Body::Receive(op, Origin::Rank(source), None))
     }
 
-    /// Whether [`World::post_now`] would post this receive.
+    /// [`World::send_now`] before a receive that [`World::post_now`] can post: nothing leaves where it cannot. What this rank sends to
+    /// itself is left to [`World::start_exchange`].
     #[inline(always)]
-    pub fn can_post_now(&self, addr: usize, count: u64, datatype: Handle, source: i32, comm: Handle) -> bool {
-        let comm = self.objects.comms.get(comm);
-        plain_len(count, datatype, addr).is_some()
-            && comm.is_some_and(|comm| (source as u32) < comm.place.peers_size())
+    pub fn send_before_receive(
+        &mut self,
+        (send, dest, tag): ((usize, u64, Handle), i32, i32),
+        (receive, source): ((usize, u64, Handle), i32),
+        comm: Handle,
+    ) -> bool {
+        let Some(place) = self.objects.comms.get(comm).map(|comm| &comm.place) else { return false };
+        let size = place.peers_size();
+        let is_plain = (source as u32) < size && plain_len(receive.1, receive.2, receive.0).is_some();
+        let is_to_another =
+            (dest as u32) < size && place.world_rank(dest as u32) as usize != self.engine.device().me();
+        is_plain && is_to_another && self.send_now::<false>(send.0, send.1, send.2, dest, tag, comm)
     }
 
     /// Posts a receive of a predefined type and gives its request, if it is this simple.

@@ -7,7 +7,7 @@
 //! - the owner, where a look was in vain for some rounds ([`fabric::Verbs::idle`] says «sleep» only then);
 //! - the thread beside the application, which tells before it sleeps ([`fabric::Verbs::rests`]), and not when it is awake again: so
 //!   for some time nothing is taken out;
-//! - another thread of the application: where several wait nothing is taken out.
+//! - another thread of the application: nothing is taken out while several wait, or one does who may sleep.
 
 use super::{Contact, Door, Rnic};
 use fabric::Rank;
@@ -36,7 +36,9 @@ pub struct Alone {
     row: u32,
     /// The kernel does not tell of it.
     is_out: bool,
-    /// Somebody may sleep until then who is not asked whether he does.
+    /// Who waits may sleep, while another thread of the application looks.
+    may_sleep: bool,
+    /// Somebody may sleep until then who does not say when he is awake.
     rests_until_ns: u64,
     /// Threads that wait.
     waiters: usize,
@@ -87,8 +89,9 @@ impl Rnic {
             self.alone.source = Some(source);
         }
         self.alone.row = self.alone.row.saturating_add(1);
-        let is_time = self.alone.row.is_multiple_of(ROW) && !self.alone.is_out;
-        if is_time && !self.shares_core && self.alone.waiters <= 1 {
+        let Alone { row, is_out, may_sleep, waiters, .. } = self.alone;
+        let nobody_sleeps = !self.shares_core && !may_sleep && waiters <= 1;
+        if row.is_multiple_of(ROW) && !is_out && nobody_sleeps {
             self.take_out(source);
         }
     }
@@ -141,6 +144,14 @@ impl Rnic {
         }
         if let Some(unreliable) = &mut self.unreliable {
             unreliable.talk.listen(hears);
+        }
+    }
+
+    /// Who waits may sleep from here on, or not any more.
+    pub(super) fn may_sleep(&mut self, may: bool) {
+        self.alone.may_sleep = may;
+        if may {
+            self.listen_to_all();
         }
     }
 

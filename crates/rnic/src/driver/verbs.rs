@@ -241,16 +241,17 @@ impl Verbs for Rnic {
         self.set_timers(alarm_ns);
     }
 
-    fn awake(&mut self) {}
+    fn awake(&mut self) {
+        self.may_sleep(false);
+    }
 
     fn idle(&mut self, round: u32) -> RnicNap {
         self.send_waiting();
         if round == PATIENCE {
             self.hurry();
         }
-        if round >= PATIENCE {
-            self.listen_to_all();
-        } else if self.alone.is_out() {
+        self.may_sleep(round >= PATIENCE);
+        if self.alone.is_out() {
             return RnicNap::Look;
         }
         let has_told_all = !self.watch.has_news() && self.ended.is_empty() && self.host.touched.is_empty();
