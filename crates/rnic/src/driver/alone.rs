@@ -53,19 +53,14 @@ impl Alone {
         }
     }
 
-    /// Whether this one has spoken alone for some time.
-    fn is_long(&self, source: Source) -> bool {
-        self.source == Some(source) && self.row >= ROW
-    }
-
     /// Whether datagrams alone have come for some time.
     pub fn are_datagrams(&self) -> bool {
-        self.is_long(Source::Datagrams)
+        self.source == Some(Source::Datagrams) && self.row >= ROW
     }
 
     /// Whether one connection alone has spoken for some time.
     pub fn is_a_peer(&self) -> bool {
-        self.peer().is_some_and(|peer| self.is_long(Source::Link(peer)))
+        self.peer().is_some() && self.row >= ROW
     }
 
     /// Whether the kernel does not tell of somebody.

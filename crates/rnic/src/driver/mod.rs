@@ -258,6 +258,7 @@ impl Rnic {
             link.asks_for_room = link.has_unsent();
             let wants_room = link.asks_for_room;
             self.note_unsent(peer);
+            // Only the kernel tells of room, and only of what it tells of at all.
             self.listen_to_all();
             let Contact::Connected(link) = &self.contacts[peer] else { return };
             let heard = self.hear(link.socket(), peer as u64, wants_room, true);

@@ -251,6 +251,7 @@ impl Verbs for Rnic {
             self.hurry();
         }
         self.may_sleep(round >= PATIENCE);
+        // Nothing would end a sleep.
         if self.alone.is_out() {
             return RnicNap::Look;
         }
