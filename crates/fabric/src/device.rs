@@ -175,8 +175,8 @@ pub trait Device: Transfers {
     fn caps(&self, distance: Distance) -> &Caps;
     /// Time since an arbitrary start, in nanoseconds.
     fn now_ns(&self) -> u64;
-    /// How often memory for frames was got from the system: whoever sent meanwhile waited for that once, and later messages do
-    /// not.
+    /// How often this rank or its peers got memory for frames from the system: whoever sent or received meanwhile waited for that
+    /// once, and later messages do not.
     fn growth(&self) -> u32 {
         0
     }

@@ -78,8 +78,6 @@ pub struct Shm {
     pool: Pool,
     /// Whether there was no memory for the last block that had none.
     is_scarce: bool,
-    /// See [`Device::growth`].
-    growth: u32,
     shares: ShmShares,
     berth: &'static Berth,
     /// What it sleeps on beside its word.
@@ -158,7 +156,6 @@ impl Shm {
             retained_most: GRANULES * GRANULE / 2 / n.max(2).saturating_sub(1),
             pool: Pool::new(cycle(n)),
             is_scarce: false,
-            growth: 0,
             shares: ShmShares::new(me, &layout, &segment),
             berth,
             ring: None,
@@ -257,7 +254,7 @@ impl Device for Shm {
     }
 
     fn growth(&self) -> u32 {
-        self.growth
+        self.segment.growth().load(Ordering::Relaxed)
     }
 
     fn now_ns(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Where things lie in the segment.
 //!
 //! ```text
-//! page 0     job: number of ranks that have mapped the segment, and of those without barriers
+//! page 0     job: number of ranks that have mapped the segment, and of those without barriers; line 1 how often ranks got memory for blocks
 //! control    per rank: line 0 where it sleeps, line 1 process id and probe, line 2 who began to send here last
 //! opened     per rank: one word per rank that has begun to send here: who did before it
 //! credits    per rank: one line per rank: how far that rank has read our ring to it, what reading costs, which blocks it gives back
@@ -29,6 +29,9 @@ pub const RING_BYTES: usize = CELLS * size_of::<Cell>();
 pub const TURN_CELL: usize = TURN_LINES * size_of::<Cell>();
 /// Rings of all ranks that are small: a sixty-fourth of what containers have by default, enough for 16 ranks.
 const RINGS_AT_ONCE: usize = 1 << 20;
+
+/// Where it is counted how often ranks have got memory for their blocks.
+pub const GROWTH: usize = LINE;
 
 /// Offsets for a job of `n` ranks.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! it ends. So others see who lives, also from another PID namespace, where process ids say nothing.
 
 use crate::device::Options;
-use crate::layout::{Layout, PAGE};
+use crate::layout::{GROWTH, Layout, PAGE};
 use crate::pool::GRANULE;
 use crate::sync::{AtomicU32, Ordering};
 use fabric::Exchange;
@@ -178,6 +178,13 @@ impl Segment {
         let at = self.base as *const AtomicU32;
         // SAFETY: the first words of the segment, aligned, used for nothing else.
         unsafe { [&*at, &*at.add(1)] }
+    }
+
+    /// How often a rank has got memory for its blocks.
+    pub fn growth(&self) -> &AtomicU32 {
+        let at = (self.base + GROWTH) as *const AtomicU32;
+        // SAFETY: a word of the segment's first page, aligned, used for nothing else.
+        unsafe { &*at }
     }
 }
 

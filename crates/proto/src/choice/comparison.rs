@@ -129,7 +129,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
         }
-        if is_cold && self.is_new() && self.most_ns < f64::INFINITY {
+        if is_cold && self.most_ns < f64::INFINITY {
             if self.warm.is_none() {
                 (self.uses, self.began_ns) = (0, now_ns());
             }

@@ -195,7 +195,7 @@ impl Shm {
             return false;
         }
         self.is_scarce = false;
-        self.growth = self.growth.wrapping_add(1);
+        self.segment.growth().fetch_add(1, Ordering::Relaxed);
         self.segment.populate(offset, len);
         self.pool.back(block, granules);
         true

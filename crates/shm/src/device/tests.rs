@@ -56,6 +56,15 @@ fn blocks_in_flight_survive_long_inline_traffic() {
     expected.into_iter().for_each(|bytes| assert_eq!(receive(&mut b), Some(bytes)));
 }
 
+/// Who waits for a peer's frame waits for that one's memory too, so both count it.
+#[test]
+fn memory_that_a_peer_gets_is_told() {
+    let (mut a, b) = pair();
+    let before = b.growth();
+    assert!(send(&mut a, &vec![7; 100_000]));
+    assert!(b.growth() != before && b.growth() == a.growth());
+}
+
 /// A pair with a frame of 3000 bytes under way of which 1000 are written; the block holds all.
 fn half_written() -> (Shm, Shm, Vec<u8>) {
     let (mut a, mut b) = pair();
