@@ -10,6 +10,7 @@ pub mod pair;
 mod rate;
 pub mod settings;
 pub mod shares;
+pub mod spread;
 pub mod table;
 pub mod transfers;
 pub mod verbs;

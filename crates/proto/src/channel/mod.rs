@@ -38,10 +38,11 @@ pub(crate) mod slots;
 
 use crate::event::{Counters, Event};
 pub use device::{STAGED_BYTES, STREAM_FRAME_BYTES};
+use fabric::spread::SpreadMap;
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use wire::Malformed;
 use wire::slot::{FrameKind, Meet, Tail};
 
@@ -189,7 +190,7 @@ pub struct Channel<V: Verbs> {
     receives: Receives,
     budget: Budget,
     /// Lengths of what is registered for long messages, by adapter and key, and their sum.
-    lent: HashMap<(usize, u32), usize>,
+    lent: SpreadMap<(usize, u32), usize>,
     lent_bytes: usize,
     /// Frames of this rank to itself.
     own: VecDeque<([u64; 2], Box<[u8]>)>,
@@ -233,7 +234,7 @@ impl<V: Verbs> Channel<V> {
             mailboxes: Mailboxes::default(),
             receives,
             budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
-            lent: HashMap::new(),
+            lent: SpreadMap::default(),
             lent_bytes: 0,
             own: VecDeque::new(),
             done: VecDeque::new(),

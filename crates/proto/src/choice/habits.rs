@@ -6,7 +6,7 @@
 
 use crate::choice::comparison::{At, Comparison, GROUP};
 use fabric::Rank;
-use std::collections::HashMap;
+use fabric::spread::SpreadMap;
 use wire::head::Offer;
 
 /// Who copies a message in shared memory.
@@ -120,11 +120,13 @@ const LONG: (u16, u16) = (SETTLE / 2, GROUP / 2);
 /// What is known of the habits of a rank.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Habits {
-    courses: HashMap<Habit, Course>,
+    courses: SpreadMap<Habit, Course>,
     /// The manner of all messages that it is possible for, whatever their habits.
     fixed: Option<Manner>,
     /// The one that tries another way, and how many messages of others have left since its last.
     trying: Option<(Habit, u32)>,
+    /// How the message at hand goes, which has been counted, and its habit.
+    decided: Option<(Habit, Manner)>,
 }
 
 impl Habits {
@@ -138,19 +140,25 @@ impl Habits {
         self.fixed = manner;
     }
 
-    /// Whether a message that fits into a block goes by one for sure; only then it is counted.
+    /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
     #[inline]
-    pub fn goes_on_by_blocks(&mut self, message: Leaving) -> bool {
+    pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> bool {
         if self.fixed.is_some() {
             return self.fixed == Some(Manner::Blocks);
         }
-        let Some(course) = self.courses.get_mut(&Habit::of(&message)) else { return false };
-        let is_round = course.may_begin_round(&message);
-        let goes_on = course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round);
-        if goes_on {
-            course.heard = message.heard;
+        let habit = Habit::of(&message);
+        if let Some(course) = self.courses.get_mut(&habit) {
+            let is_round = course.may_begin_round(&message);
+            if course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round) {
+                course.heard = message.heard;
+                return true;
+            }
         }
-        goes_on
+        let manner = self.next(message, now_ns);
+        if manner != Manner::Blocks {
+            self.decided = Some((habit, manner));
+        }
+        manner == Manner::Blocks
     }
 
     /// How a message goes.
@@ -161,6 +169,11 @@ impl Habits {
             return manner;
         }
         let habit = Habit::of(&message);
+        if let Some((decided, manner)) = self.decided.take()
+            && decided == habit
+        {
+            return manner;
+        }
         if let Some(course) = self.courses.get_mut(&habit) {
             let is_round = course.may_begin_round(&message);
             course.heard = message.heard;
@@ -277,6 +290,22 @@ mod tests {
         assert!(
             lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes to rank 1 (context 0x2): pulled")
         );
+    }
+
+    /// Who asks first whether a message goes by a block, and then how it goes, counts it once.
+    #[test]
+    fn a_message_is_counted_once_however_it_is_asked_for() {
+        let (mut plain, mut asked, mut now_ns, mut counts) =
+            (Habits::default(), Habits::default(), 0u64, [0; 3]);
+        for round in 0..4000 {
+            let message = leaving(if round % 3 == 0 { 65536 } else { 16384 }, round);
+            let manner = plain.next(message, || now_ns);
+            let goes = asked.goes_by_block(message, || now_ns);
+            assert_eq!(manner, if goes { Manner::Blocks } else { asked.next(message, || now_ns) }, "{round}");
+            counts[manner as usize] += 1;
+            now_ns += [11_000, 20_000, 14_000][manner as usize];
+        }
+        assert!(counts.iter().all(|count| *count > 8), "{counts:?}");
     }
 
     /// Beside a long computation nothing is tried, whatever seems to be faster.

@@ -33,8 +33,8 @@ use crate::message::op::{OpId, Sending};
 use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
 use crate::rendezvous::state::State;
+use fabric::spread::SpreadMap;
 use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
-use std::collections::HashMap;
 use wire::head::{FrameType, Head};
 
 /// Uses between two times that the thresholds are worked out anew.
@@ -81,7 +81,7 @@ pub(crate) struct Frequent {
     thresholds: Thresholds,
     uses: u32,
     /// By address, of buffers that are registered: how the application gets on.
-    comparisons: HashMap<usize, Comparison<2>>,
+    comparisons: SpreadMap<usize, Comparison<2>>,
 }
 
 impl Frequent {
@@ -99,7 +99,7 @@ impl Frequent {
             thresholds,
             rules,
             uses: 0,
-            comparisons: HashMap::new(),
+            comparisons: SpreadMap::default(),
         }
     }
 

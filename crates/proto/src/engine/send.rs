@@ -76,7 +76,7 @@ impl<D: Device> Engine<D> {
         // Where buffers that come again are registered, the send may outlast this call.
         self.peers[to].plain
             && data.len <= self.eager_limit(to).limit()
-            && self.goes_on_by_blocks(to, context, data.len)
+            && self.goes_by_block(to, context, data.len)
             && !self.counts_send(to, data.len)
             && self.send_watched(to, context, tag, data)
     }
@@ -298,15 +298,15 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Whether a standard message that fits into a block goes by one with no other question asked; if not, or if
-    /// it finds no room, [`Engine::send`] decides.
+    /// Whether a standard message that fits into a block goes by one; if not, or if it finds no room, [`Engine::send`] goes on.
     #[inline]
-    fn goes_on_by_blocks(&mut self, to: Rank, context: u64, len: usize) -> bool {
+    fn goes_by_block(&mut self, to: Rank, context: u64, len: usize) -> bool {
         if !self.eager_limit(to).is_tried(len) || to == self.dev.me() {
             return true;
         }
         let message = self.leaving(to, context, len, true);
-        self.habits.as_mut().is_none_or(|habits| habits.goes_on_by_blocks(message))
+        let dev = &self.dev;
+        self.habits.as_mut().is_none_or(|habits| habits.goes_by_block(message, || dev.now_ns()))
     }
 
     #[inline]

@@ -21,8 +21,9 @@
 //! its pages lie in the frames that they were in when they were registered, as far as the device knows these.
 
 use crate::event::{Counters, Event};
+use fabric::spread::SpreadMap;
 use fabric::{Charge, Device, Fault, Span};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// A registration that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,7 +79,7 @@ enum Stale {
 #[derive(Debug, Default)]
 pub struct Rcache {
     limits: CacheLimits,
-    entries: HashMap<(usize, u32), Entry>,
+    entries: SpreadMap<(usize, u32), Entry>,
     /// By adapter: keys by first byte of those that can be found.
     index: Vec<BTreeMap<usize, u32>>,
     /// Those that nobody holds, the least recently used first.

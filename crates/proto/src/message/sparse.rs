@@ -4,8 +4,7 @@
 //! share one process (the simulator).
 
 use fabric::Rank;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use fabric::spread::SpreadMap;
 use std::ops::{Index, IndexMut};
 
 /// Up to this many ranks the table is an array.
@@ -18,14 +17,14 @@ pub(crate) enum Sparse<T> {
     Map(Entries<T>, Box<T>),
 }
 
-type Entries<T> = HashMap<Rank, Box<T>, BuildHasherDefault<Spread>>;
+type Entries<T> = SpreadMap<Rank, Box<T>>;
 
 impl<T: Default> Sparse<T> {
     pub fn new(n: usize) -> Sparse<T> {
         if n <= DENSE_MAX {
             Sparse::Dense((0..n).map(|_| T::default()).collect())
         } else {
-            Sparse::Map(HashMap::default(), Box::default())
+            Sparse::Map(SpreadMap::default(), Box::default())
         }
     }
 
@@ -77,24 +76,6 @@ fn known<T>(map: &Entries<T>, rank: Rank) -> Option<&T> {
 #[inline(never)]
 fn entry<T: Default>(map: &mut Entries<T>, rank: Rank) -> &mut T {
     map.entry(rank).or_default()
-}
-
-/// Multiplies by the golden ratio: ranks are small numbers, not chosen by an adversary.
-#[derive(Default)]
-pub(crate) struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_usize(*byte as usize));
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.0 = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
 }
 
 #[cfg(test)]

@@ -22,11 +22,12 @@ mod stream;
 mod verbs;
 
 use crate::channel::slots::Pool;
+use fabric::spread::SpreadMap;
 use fabric::{Completion, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use outward::{Job, Slot};
 use route::Route;
 pub use route::{Standing, Use};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use stream::Stream;
 use wire::packet::{HEAD_LEN, Opcode, Packet};
 
@@ -169,7 +170,7 @@ struct Ways {
     receives: VecDeque<(Local, u64)>,
     held: VecDeque<(Rank, u32, usize)>,
     /// What peers may write and read.
-    regions: HashMap<u32, Span>,
+    regions: SpreadMap<u32, Span>,
     /// Work over connections: to whom, and what its poster calls it.
     through: Vec<(Rank, u64)>,
     through_free: Vec<u32>,
@@ -236,7 +237,7 @@ impl<V: Verbs> Reliable<V> {
             kept: 0,
             receives: VecDeque::new(),
             held: VecDeque::new(),
-            regions: HashMap::new(),
+            regions: SpreadMap::default(),
             through: Vec::new(),
             through_free: Vec::new(),
             connections: 0,

@@ -14,8 +14,9 @@ use crate::message::op::OpId;
 use crate::rendezvous::posting::Post;
 use crate::rendezvous::state::Long;
 use fabric::estimate::{Averaging, Least};
+use fabric::spread::SpreadMap;
 use fabric::{Device, Distance, Rank, Span};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use wire::long::Report;
 
 /// Buffers whose uses are counted; when there are more, counting begins anew.
@@ -77,9 +78,9 @@ pub struct Learner {
     pub choices: Choices,
     /// What messages did, for people.
     pub account: Account,
-    buffers: HashMap<usize, (usize, u32)>,
-    late: HashMap<Envelope, f64>,
-    told: HashMap<OpId, Told>,
+    buffers: SpreadMap<usize, (usize, u32)>,
+    late: SpreadMap<Envelope, f64>,
+    told: SpreadMap<OpId, Told>,
     held: Vec<(Held, usize)>,
     outstanding: u32,
     lone: Option<Lone>,
@@ -108,9 +109,9 @@ impl Learner {
             facts,
             choices: Choices::default(),
             account: Account::default(),
-            buffers: HashMap::new(),
-            late: HashMap::new(),
-            told: HashMap::new(),
+            buffers: SpreadMap::default(),
+            late: SpreadMap::default(),
+            told: SpreadMap::default(),
             held: Vec::new(),
             outstanding: 0,
             lone: None,

@@ -1,6 +1,6 @@
 //! A table that forgets what has not been asked for longest.
 
-use std::collections::HashMap;
+use fabric::spread::SpreadMap;
 use std::hash::Hash;
 
 /// At most a given number of entries in two generations: what is asked for moves to the young one,
@@ -8,8 +8,8 @@ use std::hash::Hash;
 /// number of different ones is still there, and an access costs two look-ups at most.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
+    young: SpreadMap<K, V>,
+    old: SpreadMap<K, V>,
     half: usize,
     has_forgotten: bool,
 }
@@ -18,7 +18,7 @@ impl<K: Eq + Hash + Copy, V> Recent<K, V> {
     /// An empty table of at most `most` entries.
     pub fn new(most: usize) -> Recent<K, V> {
         let half = (most / 2).max(1);
-        Recent { young: HashMap::new(), old: HashMap::new(), half, has_forgotten: false }
+        Recent { young: SpreadMap::default(), old: SpreadMap::default(), half, has_forgotten: false }
     }
 
     /// Whether an entry was ever forgotten.

@@ -44,7 +44,8 @@ use crate::message::op::OpId;
 use crate::message::rtrs::{Rtr, Rtrs};
 use crate::rendezvous::recent::Recent;
 use fabric::Rank;
-use std::collections::{HashMap, HashSet};
+use fabric::spread::SpreadMap;
+use std::collections::HashSet;
 
 /// Flag of an RTS: no more RTRs for this envelope, and those sent are void.
 pub(crate) const STOP: u16 = 1;
@@ -169,7 +170,7 @@ pub(crate) struct RtrAccount {
     /// Senders of which an envelope that was to stop is forgotten.
     stopped: HashSet<Rank>,
     /// Posted receives that expect such a rendezvous.
-    pub waiting: HashMap<OpId, Waiting>,
+    pub waiting: SpreadMap<OpId, Waiting>,
     /// Whether RTRs go on however few are used.
     persists: bool,
     /// Shortest time an RTS took to be answered: a round trip.
@@ -183,7 +184,7 @@ impl RtrAccount {
             out: Recent::new(ENVELOPES_MAX),
             incoming: Recent::new(ENVELOPES_MAX),
             stopped: HashSet::new(),
-            waiting: HashMap::new(),
+            waiting: SpreadMap::default(),
             persists: !adapt,
             round_trip_ns: None,
         }
