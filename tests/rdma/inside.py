@@ -26,7 +26,7 @@ LONG = 300
 FILES = ["io/open", "io/views", "io/collective", "io/shared", "io/forms", "io/places pieces", "io/places pointer", "io/places room"]
 # What is remembered of files is to last, so that it shows.
 MOUNTED = "acregmin=30,acregmax=60"
-IWARP = ["p2p/blocking", "p2p/truncate", "p2p/modes", "rma/put_get"]
+IWARP = ["p2p/blocking", "p2p/constant", "p2p/truncate", "p2p/modes", "rma/put_get"]
 FEW = ["p2p/blocking", "p2p/truncate", "rma/put_get"]
 VERIFIED = [*FEW, "p2p/remapped"]
 # How Tern's side of a pair of rpings begins.
@@ -392,6 +392,7 @@ def cases():
         yield f"files on NFS, two kernels: {name}", lambda n=name: far_file_on_nfs(n)
     for protocol in ["rput", "rget", "pipeline", "superpipeline", "speculative"]:
         yield f"MPI on rxe, {protocol}: p2p/modes", lambda p=protocol: program("p2p/modes", TERN_PROTOCOL=p)
+        yield f"MPI on rxe, {protocol}: p2p/constant", lambda p=protocol: program("p2p/constant", TERN_PROTOCOL=p)
     yield from kept()
     yield from both_kernels()
     yield from iwarp()

@@ -32,7 +32,7 @@ PEERS = {"mpich": ("usr/include/x86_64-linux-gnu/mpich", f"{LIBRARIES}/libmpich.
 LIMIT = 7200
 # Modules of mpi4py's suite that are run over both kernels, as inside.py has them.
 MPI4PY = ["test_p2p_buf", "test_p2p_obj", "test_cco_buf", "test_rma"]
-C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "p2p/remapped", "rma/put_get", "io"]
+C_TESTS = ["p2p/blocking", "p2p/truncate", "p2p/modes", "p2p/remapped", "p2p/constant", "rma/put_get", "io"]
 # What is otherwise in the kernel's source: file, text, and what stands in its place.
 CHANGES = [
     # A tick of 1 ms, of which a rank that yields waits for one, in place of 10.

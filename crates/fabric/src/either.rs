@@ -65,6 +65,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn now_ns() -> u64;
         fn distance(peer: Rank) -> Distance;
         fn costs(distance: Distance) -> Costs;
+        fn may_write(rail: usize, key: u32) -> bool;
         fn memory_changed() -> bool;
         fn may_leave(peer: Rank) -> bool;
         fn owes() -> bool;

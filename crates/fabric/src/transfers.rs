@@ -14,6 +14,10 @@ pub trait Transfers {
     fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
         Ok(0)
     }
+    /// Whether what is registered so may be written to: memory that this process may only read is registered to be read.
+    fn may_write(&self, _rail: usize, _key: u32) -> bool {
+        true
+    }
     /// Gives a registration back.
     fn deregister(&mut self, _rail: usize, _key: u32) {}
     /// The unit of registration, in bytes: a power of two.

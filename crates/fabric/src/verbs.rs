@@ -165,6 +165,10 @@ pub trait Verbs {
     fn allocate(&mut self, len: usize) -> Span;
     /// Registers memory with one adapter; its key. The limits are errors, see [`VerbsCaps`].
     fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault>;
+    /// As [`crate::Transfers::may_write`].
+    fn may_write(&self, _rail: usize, _key: u32) -> bool {
+        true
+    }
     /// Gives a registration back.
     fn deregister(&mut self, rail: usize, key: u32);
 

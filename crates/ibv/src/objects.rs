@@ -20,15 +20,21 @@ use verbs_layout::layout::*;
 /// What a call makes, or why there is none. Who makes nothing need not say why (siw's library does not always): the last error of the
 /// system is then that of an earlier call, here or in another library, and not told.
 fn made<T>(make: impl FnOnce() -> *mut T) -> Result<*mut T, String> {
+    made_or_number(make).map_err(why)
+}
+
+/// As [`made`], with the number of the error; 0 where there is none.
+fn made_or_number<T>(make: impl FnOnce() -> *mut T) -> Result<*mut T, c_int> {
     // SAFETY: a variable of this thread.
     unsafe { *libc::__errno_location() = 0 };
     let made = make();
     let number = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-    match (made.is_null(), number) {
-        (false, _) => Ok(made),
-        (true, 0) => Err("its library gives no reason".into()),
-        (true, _) => Err(meaning(number)),
-    }
+    if made.is_null() { Err(number) } else { Ok(made) }
+}
+
+/// Why a call made nothing.
+pub fn why(number: c_int) -> String {
+    if number == 0 { "its library gives no reason".into() } else { meaning(number) }
 }
 
 /// The error number of `ENOMEM`: a queue is full.
@@ -341,6 +347,7 @@ impl Drop for Hub {
 pub struct Region {
     raw: *mut Mr,
     is_pinned: bool,
+    may_write: bool,
     /// The domain is there as long as this.
     hub: Arc<Hub>,
 }
@@ -349,12 +356,19 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Registers memory for access by this adapter and by peers, as `access` says.
-    pub fn new(hub: &Arc<Hub>, span: Span, access: c_int) -> Result<Region, String> {
+    /// Registers memory for access by this adapter and by peers, as `access` says; else the number of the error, see [`why`].
+    pub fn new(hub: &Arc<Hub>, span: Span, access: c_int) -> Result<Region, c_int> {
         let at = span.addr as *mut c_void;
         // SAFETY: a domain; the kernel looks whether the memory is there.
-        let raw = made(|| unsafe { (hub.adapter.library.reg_mr)(hub.domain, at, span.len, access) })?;
-        Ok(Region { raw, is_pinned: access & ACCESS_ON_DEMAND == 0, hub: hub.clone() })
+        let raw =
+            made_or_number(|| unsafe { (hub.adapter.library.reg_mr)(hub.domain, at, span.len, access) })?;
+        let (is_pinned, may_write) = (access & ACCESS_ON_DEMAND == 0, access != ACCESS_READ);
+        Ok(Region { raw, is_pinned, may_write, hub: hub.clone() })
+    }
+
+    /// Whether peers may write to it, and this adapter.
+    pub fn may_write(&self) -> bool {
+        self.may_write
     }
 
     /// Whether the kernel holds its pages for the adapter, as it does unless they are taken on demand.

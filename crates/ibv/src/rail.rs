@@ -6,7 +6,7 @@ use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
 use crate::library::WITHOUT;
-use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning};
+use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning, why};
 use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -202,7 +202,7 @@ fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
 /// Memory for hellos, and in front of them for what stands in front of datagrams.
 fn paper(hub: &Arc<Hub>) -> Result<(Pages, Region), String> {
     let pages = Pages::new(HEAD + (HELLOS_IN + HELLOS_OUT) as usize * hello::LEN);
-    let region = Region::new(hub, pages.span(), ACCESS_ALL)?;
+    let region = Region::new(hub, pages.span(), ACCESS_ALL).map_err(why)?;
     Ok((pages, region))
 }
 
@@ -350,21 +350,32 @@ impl Rail {
     /// Registers memory; its key.
     pub fn register(&mut self, span: Span) -> Result<u32, Fault> {
         let kept = Region::new(&self.hub, span, self.access());
+        // What this process may only read can be read by others, too.
+        let kept = kept.or_else(|number| match number {
+            libc::EFAULT | libc::EACCES => Region::new(&self.hub, span, ACCESS_READ).map_err(|_| number),
+            _ => Err(number),
+        });
         // Where memory cannot be locked the adapter may do without.
-        let region = kept.or_else(|why| match self.pages_on_demand() {
-            true => Region::new(&self.hub, span, self.access() | ACCESS_ON_DEMAND).map_err(|_| why),
-            false => Err(why),
+        let region = kept.or_else(|number| match self.pages_on_demand() {
+            true => Region::new(&self.hub, span, self.access() | ACCESS_ON_DEMAND).map_err(|_| number),
+            false => Err(number),
         });
         match region {
             Ok(region) => Ok(self.keep(region)),
-            Err(why) => Err(Fault::Device(format!(
-                "{} does not register {} bytes: {why} ({} regions are, of {} at most)",
+            Err(number) => Err(Fault::Device(format!(
+                "{} does not register {} bytes: {} ({} regions are, of {} at most)",
                 self.port.name(),
                 span.len,
+                why(number),
                 self.regions.len(),
                 self.port.device.max_mr
             ))),
         }
+    }
+
+    /// Whether this region may be written to.
+    pub fn may_write(&self, key: u32) -> bool {
+        self.regions.get(&key).is_none_or(Region::may_write)
     }
 
     /// Whether this region's pages stay where they are because the adapter holds them: not where it takes them on demand, and adapters

@@ -101,6 +101,10 @@ impl Verbs for Ibv {
         self.rails[rail].register(span)
     }
 
+    fn may_write(&self, rail: usize, key: u32) -> bool {
+        self.rails[rail].may_write(key)
+    }
+
     fn deregister(&mut self, rail: usize, key: u32) {
         self.rails[rail].deregister(key);
     }

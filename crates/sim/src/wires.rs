@@ -184,6 +184,9 @@ impl Transfers for Wires<'_> {
     fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
         either!(self, device => device.register(rail, span))
     }
+    fn may_write(&self, rail: usize, key: u32) -> bool {
+        either!(self, device => device.may_write(rail, key))
+    }
     fn deregister(&mut self, rail: usize, key: u32) {
         either!(self, device => device.deregister(rail, key));
     }

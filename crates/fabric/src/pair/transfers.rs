@@ -19,6 +19,13 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
         }
     }
 
+    fn may_write(&self, rail: usize, key: u32) -> bool {
+        match &self.far {
+            Some(far) => far.may_write(rail, key),
+            None => self.near.may_write(rail, key),
+        }
+    }
+
     fn deregister(&mut self, rail: usize, key: u32) {
         match &mut self.far {
             Some(far) => far.deregister(rail, key),

@@ -319,6 +319,10 @@ impl<V: Verbs> Transfers for Channel<V> {
         Ok(key)
     }
 
+    fn may_write(&self, rail: usize, key: u32) -> bool {
+        self.verbs.may_write(rail, key)
+    }
+
     fn deregister(&mut self, rail: usize, key: u32) {
         self.lent_bytes -= self.lent.remove(&(rail, key)).expect("what is given back was registered");
         self.verbs.deregister(rail, key);

@@ -39,7 +39,8 @@ impl<D: Device> Engine<D> {
         for (rail, place) in
             keys.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0)
         {
-            match self.dev.register(rail, span) {
+            let key = self.dev.register(rail, span).and_then(|key| self.for_window(rail, key));
+            match key {
                 Ok(key) => *place = key,
                 Err(Fault::Device(_) | Fault::Limit(_)) => {
                     (0..rail).for_each(|rail| self.dev.deregister(rail, keys[rail]));
@@ -65,6 +66,15 @@ impl<D: Device> Engine<D> {
             },
         );
         Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered, window })
+    }
+
+    /// A registration that peers may write to; else it is given back, and all goes by messages.
+    fn for_window(&mut self, rail: usize, key: u32) -> Result<u32, Fault> {
+        if self.dev.may_write(rail, key) {
+            return Ok(key);
+        }
+        self.dev.deregister(rail, key);
+        Err(Fault::Device("memory of a window may only be read".into()))
     }
 
     /// Longest operation that goes through memory of the library.

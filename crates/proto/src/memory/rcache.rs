@@ -346,7 +346,9 @@ impl Rcache {
             self.index.resize_with(rail + 1, BTreeMap::new);
         }
         let inner = self.inside(rail, span);
-        let listed = kept || inner.is_empty();
+        // What may only be read now may be written to when it is needed next.
+        let is_whole = dev.may_write(rail, key);
+        let (kept, listed) = (kept && is_whole, is_whole && (kept || inner.is_empty()));
         if listed {
             inner.into_iter().for_each(|first| self.drop_from_index(dev, rail, first));
             self.index[rail].insert(span.addr, key);

@@ -116,6 +116,10 @@ impl<V: Verbs> Verbs for Reliable<V> {
         Ok(key)
     }
 
+    fn may_write(&self, rail: usize, key: u32) -> bool {
+        self.verbs.may_write(rail, key)
+    }
+
     fn deregister(&mut self, rail: usize, key: u32) {
         if let Some(ways) = &mut self.ways {
             // An answer that is not sent yet would be read from memory that may be gone.
