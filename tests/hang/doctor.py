@@ -18,6 +18,7 @@ def cases():
     yield Case("tern doctor: programs that cannot run", programs)
     yield Case("tern doctor --hosts: two namespaces", two_hosts)
     yield Case("tern doctor --hosts: a firewall between them", firewall)
+    yield Case("tern doctor --hosts: no datagrams between them", datagrams)
     yield Case("tern doctor --hosts: a host that cannot be started on", unreachable)
     yield Case("tern doctor under mpirun", under_mpirun)
     yield Case("tern info: what is chosen for whom", chosen)
@@ -100,7 +101,8 @@ def two_hosts(tools):
     with namespaces(tools) as (hosts, inside, _):
         outcome = across(tools, hosts, inside, tools.program("bytes"))
         says(outcome, 0, r"host tern\d+h1 \(rank 0\)", r"host tern\d+h2 \(rank 1\)", r"pass  reaches +tern\d+h2 at 10\.77\.31\.2:",
-             r"pass  reaches +tern\d+h1 at 10\.77\.31\.1:")
+             r"pass  reaches +tern\d+h1 at 10\.77\.31\.1:", r"pass  datagrams +to tern\d+h2 and back at 10\.77\.31\.2:",
+             r"pass  datagrams +to tern\d+h1 and back at 10\.77\.31\.1:")
         outcome.expect(outcome.err == "", "silence")
 
 
@@ -114,6 +116,16 @@ def firewall(tools):
         names = hosts[3].replace(":2", "")
         outcome = run(tools, tools.tern, "doctor", "--hosts", names, "--launcher", hosts[1], launcher=command)
         says(outcome, 1, r"FAIL  reaches +tern\d+h2 not at 10\.99\.0\.2:\d+: .*\n +mend: TERN_INTERFACE")
+
+
+def datagrams(tools):
+    """Connections get through, datagrams do not: jobs by connections run, others do not."""
+    with namespaces(tools) as (hosts, inside, both):
+        both.ip(2, "rule", "add", "ipproto", "udp", "to", "10.77.31.1", "prohibit")
+        for transport, code, verdict in [("rc", 0, "weak"), ("hybrid", 1, "FAIL")]:
+            outcome = across(tools, hosts, [*inside[:-1], "env", f"TERN_TRANSPORT={transport}", *inside[-1:]])
+            says(outcome, code, r"pass  reaches +tern\d+h2 at 10\.77\.31\.2:",
+                 verdict + r"  datagrams +not to tern\d+h2 and back at 10\.77\.31\.2:\d+: .*\n +mend: .*iptables -I INPUT -p udp")
 
 
 def unreachable(tools):

@@ -1,6 +1,7 @@
 //! `tern doctor`: what this host, others and a program lack, and the command that mends it.
 
 mod among;
+mod echo;
 mod host;
 pub mod network;
 mod program;
@@ -24,7 +25,7 @@ Tries what jobs need of this host, and of PROGRAM. A line for each:
   FAIL   jobs fail, or do not start
 and below the last two the command that mends it.
 
-  --hosts a,b         the same on these hosts, and whether they reach each other
+  --hosts a,b         the same on these hosts, and whether they reach each other, by connections and by datagrams
   --launcher COMMAND  how hosts are reached, as for mpiexec (ssh)
   --iface NAME        where mpiexec listens, as for mpiexec
 
