@@ -85,6 +85,8 @@ pub struct Net {
     pub frame_bytes: usize,
     /// What remote access is said to cost, of a call and of a byte.
     pub remote_cost: (f64, f64),
+    /// Whether each rank has a core for the thread beside its application.
+    pub spare_cores: bool,
 }
 
 impl Net {
@@ -104,6 +106,7 @@ impl Net {
             time: None,
             frame_bytes: 64,
             remote_cost: (1000.0, 0.1),
+            spare_cores: true,
         }))
     }
 
@@ -145,6 +148,7 @@ impl Fake {
             inline_bytes: 40,
             frame_bytes: net.borrow().frame_bytes,
             remote_access: true,
+            spare_cores: net.borrow().spare_cores,
             ..Caps::default()
         };
         Fake { me, caps, immediate: Immediate::default(), net: net.clone() }

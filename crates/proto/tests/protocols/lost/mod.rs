@@ -3,6 +3,7 @@
 //! application and the thread beside it, which acts by the rules of `abi/engine.rs`.
 
 mod hours;
+mod scarce;
 
 use crate::fake::{Fake, Net};
 use fabric::Span;
@@ -155,21 +156,30 @@ struct Shares {
     aside_ns: [u64; 2],
 }
 
-/// A job of two ranks and its clock.
-fn job(manner: Option<&str>) -> ([Rc<Rank>; 2], Rc<Hours>) {
+/// Two ranks and their clock.
+type Job = ([Rc<Rank>; 2], Rc<Hours>);
+
+/// A job of ranks with or without a core for the thread of each.
+fn job(manner: Option<&str>, spare_cores: bool) -> Job {
     let net = Net::new(2, 64);
     let hours = Hours::new(COSTS);
     net.borrow_mut().time = Some(hours.clone());
     net.borrow_mut().frame_bytes = EAGER_MAX;
+    net.borrow_mut().spare_cores = spare_cores;
     net.borrow_mut().remote_cost = (COSTS.call_ns as f64, 1.0 / COSTS.singles as f64);
     let manner = manner.map(|name| Manner::named(name).expect("it has this name"));
     ([0, 1].map(|me| Rank::new(me, &net, &hours, manner)), hours)
 }
 
+/// As [`play_in`], where each rank has a core for its thread.
+fn play(len: usize, manner: Option<&str>, rounds: usize, sides: [Side; 2]) -> (Shares, u64) {
+    play_in(job(manner, true), len, rounds, sides)
+}
+
 /// Sends messages of `len` bytes one after the other: what the last one takes, and how long a round does in the
 /// second half of them, computation included.
-fn play(len: usize, manner: Option<&str>, rounds: usize, [sender, receiver]: [Side; 2]) -> (Shares, u64) {
-    let (ranks, hours) = job(manner);
+fn play_in(job: Job, len: usize, rounds: usize, [sender, receiver]: [Side; 2]) -> (Shares, u64) {
+    let (ranks, hours) = job;
     let [from, to] = ranks.clone();
     let (aside_ns, half_ns) = (Rc::new(Cell::new([0; 2])), Rc::new(Cell::new(0)));
     let (before, began, clock) = (aside_ns.clone(), half_ns.clone(), hours.clone());
@@ -217,7 +227,7 @@ fn play(len: usize, manner: Option<&str>, rounds: usize, [sender, receiver]: [Si
 
 /// Rounds in which both ranks post a receive, send, and wait for both, the second one some time later: when each of them ends.
 fn exchange(len: usize, manner: &str, rounds: usize) -> Vec<u64> {
-    let (ranks, hours) = job(Some(manner));
+    let (ranks, hours) = job(Some(manner), true);
     let ends_ns = Rc::new(RefCell::new(Vec::new()));
     let mut actors: Vec<Box<dyn FnOnce()>> = Vec::new();
     for (me, rank) in ranks.iter().cloned().enumerate() {
