@@ -2,24 +2,24 @@
 //!
 //! A rank with a device that has a descriptor (an adapter) sleeps once for both: in `poll`, on that descriptor
 //! and on a socket of its own, whose name stands beside the word. Who takes an announced sleep off the word rings
-//! there, too. Nobody else pays for it. The name is random, in the abstract namespace of the host's network: it
+//! there, too ([`crate::polling`]). Nobody else pays for it. The name is random, in the abstract namespace of the host's network: it
 //! lies in no directory and goes with its process. A ring says nothing but «look», so one from a stranger costs a look.
 
 use crate::nap;
+use crate::polling::Polling;
 use crate::segment;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// See the [module](self). It lies at the beginning of a line of the segment.
 #[repr(C)]
 pub struct Berth {
     word: AtomicU32,
-    /// Threads that are in `poll`, or about to be: without any nobody rings.
-    polling: AtomicU32,
+    /// Threads that sleep on descriptors.
+    polling: Polling,
     /// Name of the socket, 0 if there is none.
     name: [AtomicU64; 2],
 }
@@ -56,11 +56,8 @@ impl Berth {
     /// Wakes those of `whom` that sleep here.
     #[cold]
     pub fn wake(&self, whom: u32) {
-        if nap::wake(&self.word, whom) && self.name[0].load(Ordering::Acquire) != 0 {
-            fence(Ordering::SeqCst);
-            if self.polling.load(Ordering::Relaxed) > 0 {
-                self.ring();
-            }
+        if nap::wake(&self.word, whom) && self.name[0].load(Ordering::Acquire) != 0 && self.polling.is_any() {
+            self.ring();
         }
     }
 
@@ -69,30 +66,11 @@ impl Berth {
     pub fn sleep(&self, seen: u32, who: u32, longest: Duration, beside: Option<Descriptors>) {
         match beside {
             None => nap::sleep(&self.word, seen, who, longest),
-            Some(fds) if seen & who != 0 => self.poll(seen, fds, longest),
+            Some(fds) if seen & who != 0 => {
+                let poll = || wait_on(fds, longest);
+                self.polling.sleep(&TURN, (&self.word, seen), poll, || take_off(fds.ring));
+            }
             Some(_) => {}
-        }
-    }
-
-    /// As [`Berth::sleep`] on descriptors. One ring wakes all that sleep, so the last of them to leave takes it off the socket: if the first
-    /// did, those that the kernel has not run yet would find nothing there and sleep on.
-    fn poll(&self, seen: u32, fds: Descriptors, longest: Duration) {
-        let turn = || TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            // Not while a ring is taken off: it might be one that this thread is to hear.
-            let _turn = turn();
-            self.polling.fetch_add(1, Ordering::Relaxed);
-        }
-        // Who changes the word from here on sees that somebody polls.
-        fence(Ordering::SeqCst);
-        let is_rung = self.load() == seen && wait_on(fds, longest);
-        let turn = turn();
-        let is_last = self.polling.fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_rung && is_last {
-            take_off(fds.ring);
-        } else if is_rung {
-            drop(turn);
-            std::thread::yield_now();
         }
     }
 
@@ -168,7 +146,7 @@ mod tests {
 
     fn berth() -> Arc<Berth> {
         let name = [AtomicU64::new(0), AtomicU64::new(0)];
-        Arc::new(Berth { word: AtomicU32::new(0), polling: AtomicU32::new(0), name })
+        Arc::new(Berth { word: AtomicU32::new(0), polling: Polling::default(), name })
     }
 
     const LONG: Duration = Duration::from_secs(60);

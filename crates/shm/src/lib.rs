@@ -31,6 +31,8 @@ mod nap;
 mod openings;
 #[cfg_attr(loom, allow(dead_code))]
 pub mod owner;
+#[cfg_attr(loom, allow(dead_code))]
+mod polling;
 #[cfg(not(loom))]
 mod pool;
 #[cfg(not(loom))]
