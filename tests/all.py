@@ -317,6 +317,8 @@ def stages(arguments):
         yield Stage("mpi4py's suite on 1, 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "1,2,4"])
         find_launchers()
         yield from other_abis(ROOT / "build" / "peers", short=False)
+        hangs = [sys.executable, ROOT / "tests" / "hang" / "run.py", "--all"]
+        yield Stage("hangs, errors and deaths, the long ones too", ["env", "TERN_TEST_SOAK_SECONDS=300", "TERN_TEST_CROWD=8x16", *hangs])
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
         yield Stage("long studies", ["env", "TERN_STUDIES=all", cargo, "test", "-p", "sim", "--test", "modelled", "--", "--include-ignored"])
         return
