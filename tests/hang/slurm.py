@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -9,6 +11,7 @@ import time
 
 from support import Case, Skip, run
 
+NODE = "tern-node"
 NEEDED = ["munged", "slurmctld", "slurmd", "srun", "sinfo"]
 
 
@@ -16,6 +19,7 @@ def cases():
     for protocol in ["pmi2", "pmix"]:
         yield Case(f"srun --mpi={protocol}: all bytes arrive, MPI_Abort ends the job", lambda tools, p=protocol: started(tools, p))
     yield Case("srun that speaks nothing is told so", silent)
+    yield Case("mpiexec --launcher srun: an agent is a step of Slurm", launches)
 
 
 def started(tools, protocol):
@@ -39,6 +43,25 @@ def silent(tools):
         outcome = run(tools, "-n", 2, tools.program("bytes"), launcher=[*srun, "--mpi=none"])
         outcome.expect(outcome.code != 0 and "arrived" not in outcome.out, "no jobs of one rank")
         outcome.expect_message(r"srun started this process .*--mpi=pmi2")
+
+
+def launches(tools):
+    """The node has a name of its own, so that it is none of the hosts that mpiexec is on."""
+    with cluster(tools) as srun:
+        path = f"{pathlib.Path(srun[2]).parent}:{os.environ['PATH']}"
+        there = [*srun[:2], f"PATH={path}", tools.mpiexec, "--host-address", "127.0.0.1", "--launcher", "srun"]
+        hosts = ["--hosts", f"127.0.0.1:1,{NODE}:2"]
+        outcome = run(tools, *hosts, "sh", "-c", "echo rank $PMI_RANK: step $SLURM_STEP_ID.", launcher=there)
+        steps = re.findall(r"rank (\d): step (\d*)\.", outcome.out)
+        outcome.expect(sorted(steps) == [("0", ""), ("1", "0"), ("2", "0")], "two ranks in a step of Slurm")
+        outcome = run(tools, *hosts, tools.program("bytes"), launcher=there)
+        outcome.expect(outcome.code == 0 and outcome.out.count("all bytes arrived") == 1, "all bytes, once")
+        outcome = run(tools, *hosts, tools.program("death"), "recv", "abort", launcher=there)
+        outcome.expect(outcome.code == 42, "the code of MPI_Abort")
+        outcome.expect_message("MPI_Abort was called with code 42")
+        outcome = run(tools, "--hosts", f"127.0.0.1:1,{NODE}x:2", "true", launcher=there)
+        outcome.expect(outcome.code != 0, "no job on a node that Slurm does not know")
+        outcome.expect_message(f"host {NODE}x: ")
 
 
 def port():
@@ -73,8 +96,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
-PartitionName=tests Nodes={host} Default=YES State=UP
+NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
+PartitionName=tests Nodes={node} Default=YES State=UP
 """
 
 
@@ -97,7 +120,7 @@ def cluster(tools):
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
     configuration = place / "slurm.conf"
-    configuration.write_text(CONFIGURATION.format(host=socket.gethostname(), place=place, controller=port(), daemon=port()))
+    configuration.write_text(CONFIGURATION.format(node=NODE, host=socket.gethostname(), place=place, controller=port(), daemon=port()))
     environment = dict(os.environ, SLURM_CONF=str(configuration))
     munged = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={place}/munge.socket"]
     munged += [f"--pid-file={place}/munge.pid", f"--log-file={place}/munge.log", f"--seed-file={place}/munge.seed"]
