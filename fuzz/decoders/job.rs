@@ -1,29 +1,36 @@
-//! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher,
-//! values of the key-value store, reports of ranks.
+//! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher, values of the key-value
+//! store, reports of ranks, files of hosts and of links, answers in PMI-2, and what is said between hosts.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use launch::graph::{Report, State, graph};
+use launch::links;
 use launch::mpiexec::arguments::{self, Request};
+use launch::mpiexec::{hello, hosts};
 use launch::pmi::environment::Launcher;
+use launch::pmi::two::{Answer, message};
 use launch::pmi::value::{self, Maxes};
 use launch::report::Line;
 
 /// Reads `input`, whose first byte chooses, as one of them.
 pub fn decode(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else { return };
-    match which % 4 {
+    match which % 8 {
         0 => read_arguments(rest),
         1 => read_environment(rest),
         2 => read_value(rest),
-        _ => read_reports(rest),
+        3 => read_reports(rest),
+        4 => read_hosts(rest),
+        5 => read_links(rest),
+        6 => read_answer(rest),
+        _ => read_hello(rest),
     }
 }
 
 fn read_arguments(input: &[u8]) {
-    let word = |bytes: &[u8]| OsString::from(std::ffi::OsStr::from_bytes(bytes));
+    let word = |bytes: &[u8]| OsString::from(OsStr::from_bytes(bytes));
     let words: Vec<OsString> = input.split(|byte| *byte == b'\n').map(word).collect();
     if let Ok(Request::Run(plan)) = arguments::parse(words) {
         // One of several programs may have no rank, the job may not.
@@ -84,4 +91,51 @@ fn read_reports(input: &[u8]) {
         }
     }
     assert!(graph(&reports).iter().all(|sentence| !sentence.is_empty()));
+}
+
+fn read_hosts(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let read = |text: &str| hosts::from_lines("-f", OsStr::new("file"), text);
+    let Ok(found) = read(&text) else { return };
+    let line = |host: &hosts::Host| match host.slots {
+        Some(slots) => format!("[{}]:{slots}\n", host.name),
+        None => format!("[{}]\n", host.name),
+    };
+    assert_eq!(read(&found.iter().map(line).collect::<String>()), Ok(found));
+}
+
+/// A file, and what stands in one behind its first line.
+fn read_links(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    for text in [links::parse(&text), links::parse(&(links::text(&[]) + &text))] {
+        let again = links::parse(&links::text(&text));
+        assert!(text.ends_with(&again) && text.is_empty() == again.is_empty());
+    }
+}
+
+fn read_answer(input: &[u8]) {
+    let Ok(answer) = Answer::parse("kvs-get", input) else { return };
+    let fields = answer.fields.iter().map(|(key, value)| (&key[..], &value[..])).collect::<Vec<_>>();
+    if let [("cmd", command), rest @ ..] = &fields[..]
+        && !command.contains(';')
+    {
+        assert_eq!(&message(command, rest).as_bytes()[6..], input);
+    }
+}
+
+/// A challenge, and numbers of one side and the other.
+fn read_hello(input: &[u8]) {
+    if let Some((bytes, _)) = input.split_first_chunk()
+        && let Ok(nonce) = hello::read_challenge(bytes)
+    {
+        assert_eq!(hello::challenge(&nonce), *bytes);
+    }
+    let secret = hello::Secret::new([7; 16]);
+    let Some((answer, _)) = input.split_first_chunk() else { return };
+    assert!(secret.check_answer(&[3; 16], answer).is_none());
+    let [asked, own] = [0, 16].map(|at| std::array::from_fn(|byte| input[at + byte]));
+    let host = u32::from_le_bytes(std::array::from_fn(|byte| input[32 + byte]));
+    let (heard, proof) =
+        secret.check_answer(&asked, &secret.answer(host, &asked, &own)).expect("it is right");
+    assert!(heard == host && secret.check_proof(host, &asked, &own, &proof));
 }

@@ -1,6 +1,6 @@
-//! What programs hand to the library as bytes: packed data, statuses, tags of collectives.
+//! What programs hand to the library as bytes: packed data, statuses, tags of collectives; and what a file says of a link.
 
-use mpi::coll::Tag;
+use mpi::coll::{Link, Tag};
 use mpi::datatype::Datatype;
 use mpi::handle::Handle;
 use mpi::status::Status;
@@ -24,5 +24,15 @@ pub fn decode(input: &[u8]) {
     assert_eq!(Status::from_ints(ints).to_ints(), ints);
     if let Some(tag) = Tag::from_value(ints[0]) {
         assert_eq!(tag.value(), ints[0]);
+    }
+    if let Ok(text) = std::str::from_utf8(input)
+        && let Some(link) = Link::parse(text)
+    {
+        let times = [link.eager_bytes, link.send_ns, link.gap_ns].into_iter().chain(link.trips_ns);
+        assert!(times.clone().all(|number| number >= 0.0 && number.is_finite()));
+        // Fractions of a nanosecond are not kept.
+        if times.map(f64::fract).all(|rest| rest == 0.0) {
+            assert_eq!(Link::parse(&link.text()), Some(link));
+        }
     }
 }

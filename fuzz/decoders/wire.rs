@@ -1,5 +1,6 @@
-//! Message headers, offers, long messages and what stands behind frames: what is accepted encodes to the same bytes.
+//! Message headers, offers, long messages, operations of epochs and what stands behind frames: what is accepted encodes to the same bytes.
 
+use wire::epoch::{self, AnswerHead, OpHead};
 use wire::head::{Head, Offer};
 use wire::long::{Fragment, LongRts};
 use wire::packet::{self, Packet};
@@ -30,6 +31,20 @@ pub fn decode(input: &[u8]) {
     if let Ok(rts) = LongRts::decode(input) {
         assert_eq!(rts.encode(), input[..LongRts::LEN]);
         assert!(rts.addr.checked_add(rts.len).is_some());
+    }
+    if let Some((bytes, _)) = input.split_first_chunk()
+        && let Ok(op) = OpHead::decode(bytes)
+    {
+        assert_eq!(op.encode(), *bytes);
+        assert!(op.offset.checked_add(op.len).is_some_and(|end| end <= isize::MAX as u64));
+    }
+    if let Some((bytes, _)) = input.split_first_chunk() {
+        assert_eq!(AnswerHead::decode(bytes).encode(), *bytes);
+    }
+    if let Some((bytes, _)) = input.split_first_chunk()
+        && let Ok(flags) = epoch::flags(u16::from_le_bytes(*bytes))
+    {
+        assert_eq!(flags.to_le_bytes(), *bytes);
     }
     for bytes in [input, input.get(16..).unwrap_or_default()] {
         if let Ok(offer) = Offer::decode(bytes) {

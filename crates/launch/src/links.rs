@@ -44,11 +44,23 @@ pub fn read(file: &Path) -> Vec<(String, String)> {
     if !is_file || read(file).is_err() {
         return Vec::new();
     }
-    let mut lines = text.lines();
+    parse(&text)
+}
+
+/// What a file of this text says.
+pub fn parse(text: &str) -> Vec<(String, String)> {
+    let mut lines = text.split_terminator('\n');
     if lines.next() != Some(HEAD) {
         return Vec::new();
     }
     lines.filter_map(split).collect()
+}
+
+/// The text of a file that keeps these links, but for the oldest of too many.
+pub fn text(links: &[(String, String)]) -> String {
+    let newest = &links[links.len().saturating_sub(MOST)..];
+    let lines = newest.iter().map(|(link, known)| format!("{link} {known}\n"));
+    format!("{HEAD}\n{}", lines.collect::<String>())
 }
 
 /// A line, before and behind its third space.
@@ -59,15 +71,12 @@ fn split(line: &str) -> Option<(String, String)> {
 
 /// Keeps these links; who reads meanwhile sees what was there before, or all of it.
 pub fn write(file: &Path, links: &[(String, String)]) -> std::io::Result<()> {
-    let newest = &links[links.len().saturating_sub(MOST)..];
-    let lines = newest.iter().map(|(link, known)| format!("{link} {known}\n"));
-    let text = format!("{HEAD}\n{}", lines.collect::<String>());
     if let Some(dir) = file.parent() {
         fs::create_dir_all(dir)?;
     }
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".{}", process::id()));
-    fs::write(&beside, text)?;
+    fs::write(&beside, text(links))?;
     fs::rename(&beside, file).inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 

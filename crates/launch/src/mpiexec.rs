@@ -19,7 +19,7 @@ mod hands;
 mod hang;
 pub mod hello;
 pub mod help;
-mod hosts;
+pub mod hosts;
 pub mod job;
 mod link;
 pub mod message;

@@ -13,5 +13,5 @@ pub mod secret;
 pub mod server;
 mod share;
 pub mod spawn;
-mod two;
+pub mod two;
 pub mod value;

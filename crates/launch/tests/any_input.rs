@@ -7,6 +7,8 @@ mod job_decoders;
 #[path = "../../../fuzz/decoders/launch.rs"]
 mod launch_decoders;
 
+use launch::links;
+use launch::mpiexec::hello;
 use launch::mpiexec::message::{Event, Order};
 use launch::pmi::line::parse_line;
 use launch::report::Line;
@@ -39,6 +41,7 @@ fn any_line_is_read_or_refused() {
 fn any_job_is_read_or_refused() {
     let end = b"\nend question=1 moves=2 left_out=0\n".as_slice();
     let deadlock = [b"\x03".as_slice(), REPORTS[4], end, REPORTS[4], end.trim_ascii_end()].concat();
+    let links = links::text(&[("rc a/1 b/1".into(), "1 2 3".into()), ("rc a/1 c/d".into(), "7".into())]);
     let good: &[&[u8]] = &[
         b"\x00-n\n2\n--bind\nnone\n-env\nA\n1\nprog\n:\n-n\n1\n--label\nother\nargument",
         b"\x00--timeout\n3\n-wdir\n/tmp\nprog",
@@ -49,6 +52,11 @@ fn any_job_is_read_or_refused() {
         b"\x02m2\nabc\ndef",
         b"\x02sabc%20",
         &deadlock,
+        b"\x04# all\na:2 # one\nb slots=4 max_slots=8\n[fe::1]:3\n\nfe::2\nb",
+        &[&b"\x05"[..], links.as_bytes()].concat(),
+        b"\x05rc a/1 b/1 1 2 3\nrc a/1 c/d 7\n",
+        b"\x06cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b;",
+        &[&b"\x07"[..], &hello::challenge(&[3; 16]), &[4; 30]].concat(),
     ];
     inputs::try_many(good, 100_000, job_decoders::decode);
 }

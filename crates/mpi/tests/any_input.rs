@@ -9,7 +9,7 @@ mod types_decoders;
 
 #[test]
 fn any_input_is_read_or_refused() {
-    let good: &[&[u8]] = &[&[9; 40], &[0x0b; 100], &[0x0c; 100]];
+    let good: &[&[u8]] = &[&[9; 40], &[0x0b; 100], &[0x0c; 100], b"3 65536 400 250 1500 9000 70000 900000"];
     inputs::try_many(good, 100_000, mpi_decoders::decode);
 }
 

@@ -1,5 +1,7 @@
 //! A connection survives any stream: what the fuzz target does, briefly and without a fuzzer.
 
+#[path = "../../../fuzz/decoders/greeting.rs"]
+mod greeting_decoders;
 #[path = "../../../fuzz/decoders/inputs.rs"]
 mod inputs;
 mod pair;
@@ -7,6 +9,7 @@ mod pair;
 mod stack_decoders;
 
 use pair::raw::{tagged, untagged};
+use rnic::stack::{Proposal, Side, Start};
 use wire::iwarp::ddp::queue;
 use wire::iwarp::rdmap::{Atomic, AtomicRequest, AtomicResponse, Opcode, ReadRequest};
 
@@ -37,7 +40,33 @@ fn any_input_is_taken_or_refused() {
         good.push([&[flags, chunk][..], &stream].concat());
         good.extend(pieces.iter().map(|piece| [&[flags, chunk][..], piece].concat()));
     }
+    // Both sides of a set-up, of either revision.
+    for flags in [0x3e, 0x3d, 0x0a, 0x31] {
+        let side = |len| Proposal {
+            revision: if flags & 4 != 0 { 2 } else { 1 },
+            crc: flags & 1 != 0,
+            markers: flags & 2 != 0,
+            peer_to_peer: flags & 8 != 0,
+            ird: 2,
+            ord: 2,
+            private: vec![7; len],
+        };
+        let request = side(9).request();
+        let (start, _) = Start::decode(Side::Request, &request).unwrap().unwrap();
+        let (reply, _) = side(0).reply(&start, &[8; 5]);
+        let refusal = Proposal::reject(&start, b"no");
+        good.push([&[flags | 0x80, 255][..], &request, &stream].concat());
+        good.push([&[flags | 0x40, 255][..], &reply, &stream].concat());
+        good.extend([[&[flags | 0x80, 9][..], &request].concat(), [&[flags | 0x40, 9][..], &reply].concat()]);
+        good.push([&[flags | 0x40, 1][..], &refusal].concat());
+    }
     let good: Vec<&[u8]> = good.iter().map(|input| &input[..]).collect();
     good.iter().for_each(|input| stack_decoders::decode(input));
     inputs::try_many(&good, 100_000, stack_decoders::decode);
+}
+
+#[test]
+fn any_greeting_is_taken_or_refused() {
+    let good: &[&[u8]] = &[&[0x12; 53], &[0x31; 48], &[5; 91], &[0x80; 160], &[0xff; 7 * 16 + 40]];
+    inputs::try_many(good, 100_000, greeting_decoders::decode);
 }

@@ -7,14 +7,20 @@ mod iwarp_decoders;
 #[path = "../../../fuzz/decoders/wire.rs"]
 mod wire_decoders;
 
+use wire::epoch::{Action, OpHead};
+
 #[test]
 fn any_input_is_read_or_refused() {
     let mut introduction = [8; 40];
     introduction[..2].copy_from_slice(&wire::slot::VERSION.to_le_bytes());
     let mut packet = [0; wire::packet::HEAD_LEN];
     packet[..2].copy_from_slice(&[wire::packet::VERSION, 2]);
+    let put = OpHead { action: Action::Put, token: 7, offset: 1 << 40, len: 5 }.encode();
+    let get = OpHead { action: Action::Get, ..OpHead::decode(&put).unwrap() }.encode();
     let good: &[&[u8]] = &[
         &packet,
+        &put,
+        &get,
         &[1, 1, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0],
         &[2; 32],
         &[1; 48],

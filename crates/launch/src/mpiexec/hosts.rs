@@ -24,9 +24,13 @@ pub(super) fn from_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
     merged(option, entries.map(|entry| one(option, entry)))
 }
 
-/// The same from a file: a host to a line, as `host`, `host:4` or `host slots=4`; `#` begins a comment.
+/// The same from a file.
 pub(super) fn from_file(option: &str, path: &OsStr) -> Result<Vec<Host>, String> {
-    let text = read_text(option, path)?;
+    from_lines(option, path, &read_text(option, path)?)
+}
+
+/// What the file at `path` says: a host to a line, as `host`, `host:4` or `host slots=4`; `#` begins a comment.
+pub fn from_lines(option: &str, path: &OsStr, text: &str) -> Result<Vec<Host>, String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     if lines.is_empty() {
@@ -59,7 +63,11 @@ fn one(option: &str, entry: &str) -> Result<Host, String> {
     let (name, number) = match (entry.strip_prefix('['), entry.rsplit_once(':')) {
         (Some(rest), _) => {
             let (name, rest) = rest.split_once(']').ok_or_else(|| bad(option, entry))?;
-            (name, rest.strip_prefix(':'))
+            let number = rest.strip_prefix(':');
+            if number.is_none() && !rest.is_empty() {
+                return Err(bad(option, entry));
+            }
+            (name, number)
         }
         (None, Some((name, number))) if !name.contains(':') => (name, Some(number)),
         _ => (entry, None),
@@ -138,6 +146,7 @@ mod tests {
             "a;b",
             "$(x)",
             "[a",
+            "[fe::2]3",
             "a:0",
             "a:99999999999999999999",
         ] {

@@ -81,14 +81,16 @@ impl Two {
 }
 
 /// A message of the launcher.
-struct Answer {
+pub struct Answer {
     command: String,
     received: String,
-    fields: Vec<(String, String)>,
+    /// In the order in which they stand there, with their values as they were meant.
+    pub fields: Vec<(String, String)>,
 }
 
 impl Answer {
-    fn parse(command: &str, body: &[u8]) -> Result<Answer, String> {
+    /// What follows the length, as the answer to a command.
+    pub fn parse(command: &str, body: &[u8]) -> Result<Answer, String> {
         let mut answer = Answer { command: command.into(), received: quoted(body), fields: Vec::new() };
         if !body.iter().all(|byte| (b' '..=b'~').contains(byte)) {
             return Err(answer.corrupt("it is not text"));
@@ -194,7 +196,8 @@ impl Space for Two {
     }
 }
 
-fn message(command: &str, fields: &[(&str, &str)]) -> String {
+/// A command with these fields behind it, as it is sent.
+pub fn message(command: &str, fields: &[(&str, &str)]) -> String {
     let mut body = format!("cmd={command};");
     for (key, value) in fields {
         body += &format!("{key}={};", value.replace(';', ";;"));

@@ -10,7 +10,7 @@ mod alone;
 mod burst;
 mod datagrams;
 mod frames;
-mod greeting;
+pub mod greeting;
 mod guests;
 mod host;
 pub mod knock;
