@@ -109,7 +109,9 @@ pub fn text(door: SocketAddr, ports: impl Iterator<Item = (Place, (u32, u32))>) 
 
 /// What another rank has said: its ports.
 pub fn read(text: &str) -> Option<Vec<Place>> {
-    let (_, ports) = text.split_once(';')?;
+    let (door, ports) = text.split_once(';')?;
+    // A reason to have none may have semicolons, too.
+    door.parse::<SocketAddr>().ok()?;
     ports.split(';').map(Place::read).collect()
 }
 
@@ -171,6 +173,7 @@ mod tests {
             "[fd00::1]:7;eth,2,ab,3,5,1,0,1",
             &text.replace(",1;", ",2;"),
             &text.replace("eth", "fc"),
+            &without(&text),
             &text.replace("abab", "xyxy"),
         ] {
             assert_eq!(read(wrong), None, "{wrong}");

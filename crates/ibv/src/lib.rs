@@ -14,14 +14,14 @@
 //! pair (UD) that every rank has; iWARP has none, and is connected by librdmacm. Receive buffers are one shared queue (SRQ) per adapter. `docs/ibv.md`.
 #![deny(unsafe_code)]
 
-mod card;
+pub mod card;
 mod cm;
 mod contact;
 mod device;
 mod ends;
 mod find;
 mod getting;
-mod hello;
+pub mod hello;
 mod iwarp;
 mod library;
 mod objects;
