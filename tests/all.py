@@ -227,6 +227,18 @@ def over_libibverbs(short):
         yield Stage(f"over Tern's libibverbs, {transport}", over(settings, transport, words))
 
 
+def huge():
+    """More at once than adapters move by one work request: on one host, over the software adapter and Tern's libibverbs."""
+    library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
+    ways = {"shared memory": [], "libibverbs": ["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", "TERN_TRANSPORT=rc"]}
+    for transport in ("rc", "rd", "ud", "hybrid"):
+        ways[transport] = ["TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}"]
+    for protocol in protocols():
+        ways[protocol] = [*ways["rc"], f"TERN_PROTOCOL={protocol}"]
+    for name, settings in ways.items():
+        yield Stage(f"more than 4 GiB, {name}", ["env", *settings, sys.executable, ROOT / "tests" / "run.py", "--np", "2", "huge"])
+
+
 def between_hosts(short):
     """The C tests and mpi4py's suite between two hosts: under each transport, and under each protocol over connections. What
     is long runs at night."""
@@ -313,6 +325,7 @@ def stages(arguments):
         yield from over_adapters(short=False)
         yield from over_libibverbs(short=False)
         yield from between_hosts(short=False)
+        yield from huge()
         yield Stage("C conformance on 4 and 7 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4,7"])
         yield Stage("mpi4py's suite on 1, 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "1,2,4"])
         find_launchers()
@@ -346,7 +359,7 @@ def stages(arguments):
         yield Stage("library from outside", [python, tests / "abi" / "check.py", ROOT / "build", *compared], check=True)
     # What the suite below is run with is compiled meanwhile: one core at a time.
     suite = [] if arguments.quick else [["env", "CFLAGS=-O0 -g0", python, tests / "mpi4py" / "install.py"]]
-    programs = Stage("C conformance", [python, tests / "run.py", "--np", ranks], beside=[*on_more, *suite])
+    programs = Stage("C conformance", [python, tests / "run.py", "--np", ranks, "--without", "huge"], beside=[*on_more, *suite])
     yield from [programs] if arguments.quick else [programs, beside_programs(peer)]
     if arguments.peers:
         yield Stage("C conformance on MPICH", [python, tests / "run.py", "--mpi", peer_prefix(), "--np", "1,2,4"])
@@ -365,7 +378,7 @@ def main():
     parser = argparse.ArgumentParser(description="run all tests")
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
     parser.add_argument("--nightly", action="store_true",
-                        help="only what is too long for each change: all C tests and mpi4py's suite between two hosts, the Debian package "
+                        help="only what is too long for each change: messages of more than 4 GiB, all C tests and mpi4py's suite between two hosts, the Debian package "
                              "in roots of its own, Fortran by LLVM's compiler as well, binaries of others, long studies")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")

@@ -13,6 +13,7 @@ error matches what it declares. Directives stand in the program's comments:
     // expect-stderr: RE  regular expression found on standard error
     // expect-stdout: RE  the same for standard output
     // timeout: 120       seconds instead of --timeout
+    // memory: 6          skipped where less than so many GiB are available
     // not-on: mpich (reason)   skipped with this library
     // one-host: reason   skipped with --two-hosts
     // connections: reason   skipped with --two-hosts where TERN_TRANSPORT names datagrams
@@ -37,7 +38,7 @@ import two_hosts
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 DIRECTIVE = re.compile(
-    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|not-on|one-host|connections)"
+    r"^\s*(?://|\*)\s*(np|args|env|expect-exit|expect-stderr|expect-stdout|timeout|memory|not-on|one-host|connections)"
     r"(?:\[(\w+)\])?:\s*(.*?)\s*$"
 )
 WARNINGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
@@ -101,6 +102,12 @@ class Lacking:
         self.reason = "its header lacks " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+def available_gib():
+    """Memory that programs can have without others losing theirs."""
+    kib = re.search(r"^MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(kib.group(1)) / (1 << 20)
+
+
 class Program:
     """One C file with its directives."""
 
@@ -125,6 +132,8 @@ class Program:
             name, _, reason = value.partition(" ")
             if name == self.library.name:
                 return reason.strip("() ") or "not on this library"
+        if (needed := float(self.first("memory", 0))) > 0 and needed > (left := available_gib()):
+            return f"needs {needed:.0f} GiB of memory, of which {left:.1f} are available"
         if not self.library.two_hosts:
             return None
         over_datagrams = os.environ.get("TERN_TRANSPORT", "rc") != "rc"

@@ -82,6 +82,8 @@ pub struct Caps {
     /// The same of one that leaves from where the application has it, and is free again then; what is longer than [`Caps::frame_bytes`] finds
     /// room only if it can leave at once. 0 where frames are copied before they leave.
     pub at_once_bytes: usize,
+    /// The most that one [`Device::post_read`] or [`Device::post_write`] moves, in bytes.
+    pub transfer_bytes: usize,
     /// Whether [`Device::read`] and [`Device::write`] work.
     pub remote_access: bool,
     /// Why remote access does not work, for a person who asks.
@@ -103,6 +105,7 @@ impl Default for Caps {
             inline_bytes: 0,
             frame_bytes: 0,
             at_once_bytes: 0,
+            transfer_bytes: usize::MAX,
             remote_access: false,
             remote_access_note: String::new(),
             looks: 1,

@@ -102,6 +102,8 @@ pub struct VerbsCaps {
     pub gather: usize,
     /// Longest datagram in bytes; 0 if there are none.
     pub datagram_bytes: usize,
+    /// The most that one work request moves, in bytes.
+    pub transfer_bytes: usize,
     /// Work requests that may be outstanding to one peer over one rail.
     pub depth: usize,
     /// Bytes that may be registered at a time.

@@ -133,6 +133,7 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
         at_once_bytes: 0,
         gather: least(|rail| rail.port.device.max_sge.max(0) as usize).min(PIECES),
         datagram_bytes: if has_datagrams { mtu.unwrap_or(256) } else { 0 },
+        transfer_bytes: least(|rail| transfer_bytes(rail.port.attr.max_msg_sz)),
         depth: least(Rail::depth),
         lockable_bytes: least(
             |rail| if rail.port.device.vendor_id == 0 { usize::MAX / 8 } else { lockable() },
@@ -146,6 +147,12 @@ fn caps(rails: &[Rail], places: &[Vec<Place>], has_datagrams: bool) -> Result<Ve
         // Of each peer its place says it.
         coherent_atomics: places.iter().any(|of| of.first().is_some_and(|place| place.has_atomics)),
     })
+}
+
+/// The most that one work request moves over a port that says this of itself; one that says nothing moves what the field can hold of
+/// InfiniBand's messages (2^31 bytes).
+fn transfer_bytes(max_msg_sz: u32) -> usize {
+    if max_msg_sz == 0 { 1 << 31 } else { max_msg_sz as usize }
 }
 
 /// Bytes that this process may lock.

@@ -173,6 +173,7 @@ impl Shm {
                 inline_bytes: INLINE,
                 frame_bytes: BLOCK_BYTES,
                 at_once_bytes: 0,
+                transfer_bytes: usize::MAX,
                 remote_access,
                 remote_access_note,
                 looks: if n <= options.cores { 400 } else { 1 },

@@ -35,6 +35,7 @@ impl<'y> Nic<'y> {
             at_once_bytes: 0,
             gather: GATHER,
             datagram_bytes: cluster.datagram.max_bytes,
+            transfer_bytes: usize::MAX,
             depth: rails.iter().map(|rail| rail.depth).min().expect("a host has a rail"),
             lockable_bytes: cluster.registration.lockable_bytes,
             regions: cluster.registration.regions,

@@ -39,7 +39,7 @@ pub(crate) mod slots;
 use crate::event::{Counters, Event};
 pub use device::{STAGED_BYTES, STREAM_FRAME_BYTES};
 use fabric::spread::SpreadMap;
-use fabric::{Caps, Charge, Completion, Done, Fault, Local, Rank, Span, Verbs, VerbsCaps};
+use fabric::{Caps, Charge, Completion, Done, Fault, Local, PIECE_STEP, Rank, Span, Verbs, VerbsCaps};
 use peer::{Index, Path, Peer};
 use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
 use std::collections::VecDeque;
@@ -219,6 +219,7 @@ impl<V: Verbs> Channel<V> {
             inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
             frame_bytes: settings.staged_bytes,
             at_once_bytes: settings.at_once_bytes(verbs.caps()),
+            transfer_bytes: verbs.caps().transfer_bytes / PIECE_STEP * PIECE_STEP,
             remote_access_note: "memory must be registered".into(),
             registration: true,
             ..Caps::default()

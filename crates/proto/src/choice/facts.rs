@@ -143,6 +143,8 @@ pub struct Path {
     pub frame_bytes: usize,
     /// Longest message that leaves eagerly from where the application has it, if it can at once; 0 where it is copied.
     pub at_once_bytes: usize,
+    /// The most that one work request moves, in bytes.
+    pub transfer_bytes: usize,
     /// Payload that the processor writes into the work request itself, in bytes.
     pub inline_bytes: usize,
     /// What the pipelines are tuned by.
@@ -166,6 +168,7 @@ impl Path {
             eager_bytes: eager_bytes.min(caps.frame_bytes),
             frame_bytes: caps.frame_bytes,
             at_once_bytes: eager_bytes.min(caps.at_once_bytes),
+            transfer_bytes: caps.transfer_bytes,
             inline_bytes: caps.inline_bytes,
             tuning: Tuning::of(&figures(costs)),
         }

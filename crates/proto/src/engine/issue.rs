@@ -136,12 +136,12 @@ impl<D: Device> Engine<D> {
             };
             flights.push(Flight { window, rank, write, rail: RAIL, local, remote: at(0, RAIL), memory });
         } else {
-            let rails =
-                held.local.len.div_ceil(STRIPE_BYTES).clamp(1, self.path(rank).rails.min(self.dev.rails()));
-            let each = held.local.len.div_ceil(rails).next_multiple_of(64);
+            let (len, most) = (held.local.len, self.path(rank).transfer_bytes);
+            let rails = len.div_ceil(STRIPE_BYTES).clamp(1, self.path(rank).rails.min(self.dev.rails()));
+            let each = len.div_ceil(rails.max(len.div_ceil(most))).next_multiple_of(64).min(most);
             let keep = self.path(rank).keeps;
-            for rail in 0..rails {
-                let span = held.local.part(rail * each, each);
+            for (number, from) in (0..len).step_by(each).enumerate() {
+                let (rail, span) = (number % rails, held.local.part(from, each));
                 let Ok(own) = self.rendezvous().with_port(rank, |port| port.hold(rail, span, keep)) else {
                     for Flight { memory, .. } in flights {
                         self.give_back(epochs, rank, memory);
@@ -150,15 +150,7 @@ impl<D: Device> Engine<D> {
                 };
                 let local = Local { span, key: own.key };
                 let memory = Memory::Own(own);
-                flights.push(Flight {
-                    window,
-                    rank,
-                    write,
-                    rail,
-                    local,
-                    remote: at(rail * each, rail),
-                    memory,
-                });
+                flights.push(Flight { window, rank, write, rail, local, remote: at(from, rail), memory });
             }
         }
         self.counters.count(if write { Event::PutDirect } else { Event::GetDirect });

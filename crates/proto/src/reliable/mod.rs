@@ -217,6 +217,7 @@ impl<V: Verbs> Reliable<V> {
         caps.depth = DEPTH;
         caps.inline_bytes = caps.inline_bytes.min(256);
         caps.at_once_bytes = 0;
+        caps.transfer_bytes = caps.transfer_bytes.min(u32::MAX as usize); // a request to read says its length in 32 bits
         caps.gather = caps.gather.min(2);
         let len = caps.datagram_bytes.max(settings.message_bytes).next_multiple_of(8);
         let memory = verbs.allocate(len * settings.buffers);

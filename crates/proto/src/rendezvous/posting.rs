@@ -38,6 +38,8 @@ pub(crate) struct Post {
 #[derive(Default, Debug)]
 pub(crate) struct Backlog {
     queues: Vec<((Rank, usize), VecDeque<Post>)>,
+    /// Transfers that are posted in pieces: their work, and how many pieces have not completed.
+    cut: Vec<(u64, u32)>,
 }
 
 impl Backlog {
@@ -73,8 +75,20 @@ impl Backlog {
         self.queues.is_empty()
     }
 
+    /// A transfer has completed, or a piece of one: whether more of it are under way.
+    pub fn has_more(&mut self, work: u64) -> bool {
+        let Some(at) = self.cut.iter().position(|(known, _)| *known == work) else { return false };
+        self.cut[at].1 -= 1;
+        if self.cut[at].1 > 0 {
+            return true;
+        }
+        self.cut.swap_remove(at);
+        false
+    }
+
     /// Forgets what an operation waits with; how much that was.
     pub fn forget(&mut self, op: u32) -> u32 {
+        self.cut.retain(|(work, _)| *work as u32 != op);
         let mut count = 0;
         for (_, queue) in &mut self.queues {
             let before = queue.len();
@@ -118,7 +132,24 @@ impl<D: Device> RankPort<'_, D> {
         self.learner.facts.path(self.dev.distance(self.peer))
     }
 
-    fn post(&mut self, post: Post) {
+    /// Posts a transfer, in pieces if it is longer than what one work request moves.
+    fn post(&mut self, whole: Post) {
+        let (most, len) = (self.path().transfer_bytes, whole.local.span.len);
+        if len <= most {
+            return self.post_one(whole);
+        }
+        self.backlog.cut.push((whole.work, len.div_ceil(most) as u32));
+        for from in (0..len).step_by(most) {
+            let local = Local { span: whole.local.span.part(from, most), key: whole.local.key };
+            let remote = Remote { addr: whole.remote.addr + from as u64, key: whole.remote.key };
+            self.post_one(Post { local, remote, ..whole });
+            if self.fault.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn post_one(&mut self, post: Post) {
         let result = if self.backlog.holds(&post) { Ok(false) } else { hand_over(self.dev, &post) };
         match result {
             Ok(true) => self.learner.is_posted(self.dev, &post),

@@ -307,6 +307,7 @@ fn channels(random: &mut Random, size: usize) -> (Vec<Channel<Adapter>>, Unmap) 
     net.get().hostile = is_hostile;
     net.get().rails = if is_hostile { rails } else { 1 }; // the orderly net has one
     net.get().caps.writes_in_order = !random.one_in(3);
+    net.get().caps.transfer_bytes = random.of(&[usize::MAX, 20_000]);
     net.get().caps.lockable_bytes = random.of(&[usize::MAX, usize::MAX, 128 * 1024]);
     let settings = Settings {
         frame_bytes: random.of(&[200, 1000, 16 * 1024]),

@@ -12,7 +12,7 @@ use super::postings::INLINE;
 use super::seal::Integrity;
 use super::unreliable::Unreliable;
 use super::watch::Watch;
-use super::{Contact, DEPTH, Door, LISTENER, Rnic};
+use super::{Contact, DEPTH, Door, LISTENER, Rnic, TRANSFER};
 use crate::stack::{MAX_REGIONS, Regions};
 use fabric::{Rank, VerbsCaps};
 use rustix::event::epoll;
@@ -188,6 +188,7 @@ fn caps(datagram_bytes: usize, by_streams: bool) -> VerbsCaps {
         at_once_bytes: if by_streams { AT_ONCE } else { 0 },
         gather: 2,
         datagram_bytes,
+        transfer_bytes: TRANSFER,
         depth: DEPTH,
         lockable_bytes: usize::MAX / 8,
         regions: MAX_REGIONS,

@@ -59,6 +59,8 @@ pub use talk::Talk;
 use unreliable::Unreliable;
 use watch::Watch;
 
+/// The most that one work request moves: lengths have 32 bits (RFC 5040 section 4.3).
+const TRANSFER: usize = u32::MAX as usize;
 /// Work requests that may be outstanding to one peer.
 const DEPTH: usize = 256;
 /// Those that may be connected at a time and have not said who they are, beside as many as there are ranks: all may come at

@@ -1,7 +1,7 @@
 //! The verbs of the adapter, and its end.
 
 use super::postings::{Payload, Posted};
-use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, memory};
+use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, TRANSFER, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps,
@@ -330,7 +330,6 @@ impl Drop for Rnic {
 /// The length of what these parts make.
 fn len_of(parts: &[Local]) -> Result<u32, Fault> {
     let len: usize = parts.iter().map(|part| part.span.len).sum();
-    // RFC 5040 section 4.3: lengths have 32 bits.
     u32::try_from(len)
-        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {} are the most", u32::MAX)))
+        .map_err(|_| Fault::Device(format!("a transfer of {len} bytes; {TRANSFER} are the most")))
 }

@@ -133,6 +133,7 @@ impl Net {
             at_once_bytes: 0,
             gather: 2,
             datagram_bytes: 0,
+            transfer_bytes: usize::MAX,
             depth: 32,
             lockable_bytes: usize::MAX,
             regions: usize::MAX,
@@ -339,6 +340,7 @@ impl Adapter {
             host.promised[rail] += 1;
         }
         let len: usize = parts.iter().map(|part| part.span.len).sum();
+        assert!(len <= self.caps.transfer_bytes, "{len} bytes in one work request");
         let is_inline = len <= self.caps.inline_bytes && !matches!(what, What::Read(_));
         let inline = (is_inline || at_once).then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {

@@ -19,6 +19,7 @@ fn hostile_net(size: usize, seed: u64, (rails, in_order): (usize, bool), fails_o
         (net.hostile, net.rails, net.random) = (true, rails, seed);
         net.fails_one_in = fails_one_in;
         net.caps.writes_in_order = in_order;
+        net.caps.transfer_bytes = if in_order { usize::MAX } else { 20_000 };
     }
     shared
 }
