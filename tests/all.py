@@ -240,12 +240,10 @@ def huge():
 
 
 def between_hosts(short):
-    """The C tests and mpi4py's suite between two hosts: under each transport, and under each protocol over connections. What
-    is long runs at night."""
+    """The C tests between two hosts: under each transport, and under each protocol over connections. What is long runs at night."""
     python, tests = sys.executable, ROOT / "tests"
     # Sends that have left over adapters cannot be cancelled, which MPI permits.
     programs = [python, tests / "run.py", "--two-hosts", "--without", "p2p/cancel_sends", "--np"]
-    suite = [python, tests / "mpi4py" / "run.py", "--two-hosts", "--np"]
     # Messages of all lengths, kinds and orders, and what is written to and read from afar.
     few = ["p2p/blocking", "p2p/modes", "p2p/truncate", "rma/put_get"]
     if short:
@@ -253,12 +251,24 @@ def between_hosts(short):
     for transport in ["rd", "ud", "hybrid"] if short else ["rc", "rd", "ud", "hybrid"]:
         chosen = ["env", f"TERN_TRANSPORT={transport}"]
         yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])])
-        if not short:
-            yield Stage(f"mpi4py's suite between two hosts, {transport}", [*chosen, *suite, "2,3"])
     words = few if short else ["p2p", "coll", "datatype", "rma"]
     forced = [["env", f"TERN_PROTOCOL={protocol}", *programs, "3", *words] for protocol in protocols()]
     for names, commands in zip(in_twos(protocols()), in_twos(forced)):
         yield Stage(f"between two hosts, {' and '.join(names)}", commands[0], beside=commands[1:])
+
+
+def suite_between_hosts(short):
+    """mpi4py's suite between two hosts, as the C tests. Its stages stand in one lane with those on one host, for what runs is copied
+    into one environment."""
+    suite = [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--two-hosts", "--np"]
+    # Those that are left out take as long again; they run at night.
+    left_out = [word for kind in ("_inter", "_matched", "_nb", "_part") for word in ("--without", kind)]
+    few = {"rc": ["2", "test_cco_buf", "test_p2p_buf", "test_rma", *left_out], "hybrid": ["3", "test_cco_buf", "test_p2p_obj", "test_win", *left_out]}
+    for transport, words in few.items() if short else dict.fromkeys(["rc", "rd", "ud", "hybrid"], ["2,3"]).items():
+        yield Stage(f"mpi4py's suite between two hosts, {transport}", ["env", f"TERN_TRANSPORT={transport}", *suite, *words])
+    for protocol in [] if short else protocols():
+        words = ["3", "test_cco_buf", "test_p2p_buf", "test_rma"]
+        yield Stage(f"mpi4py's suite between two hosts, {protocol}", ["env", f"TERN_PROTOCOL={protocol}", *suite, *words])
 
 
 def forced():
@@ -311,6 +321,7 @@ def beside_programs(peer):
         Stage("papers in virtual time", [python, tests / "papers.py"], check=True),
         # Of datatypes no other rank hears, and these tests of Python's side of them take a third of all the time.
         Stage("mpi4py's suite", [python, tests / "mpi4py" / "run.py", "--np", of_suite, "--without", "test_datatype"]),
+        *suite_between_hosts(short=True),
         *other_abis(peer.parents[2], short=True),
         *over_libibverbs(short=True),
     ])
@@ -326,6 +337,7 @@ def stages(arguments):
         yield from over_libibverbs(short=False)
         yield from between_hosts(short=False)
         yield from huge()
+        yield from suite_between_hosts(short=False)
         yield Stage("C conformance on 4 and 7 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4,7"])
         yield Stage("mpi4py's suite on 1, 2 and 4 ranks", [sys.executable, ROOT / "tests" / "mpi4py" / "run.py", "--np", "1,2,4"])
         find_launchers()

@@ -44,9 +44,9 @@ def cases():
     for transport, protocol in itertools.product(["rc", "rd"], ["", "rget", "rput", "pipeline", "superpipeline", "speculative"]):
         name = f"two namespaces: sends are cancelled, transport {transport}, protocol {protocol or 'chosen'}"
         yield Case(name, lambda tools, t=transport, p=protocol: cancels(tools, t, p))
-    for transport in ["rc", "rd"]:
-        name = f"two namespaces over IPv6, agents too, transport {transport}: all bytes arrive"
-        yield Case(name, lambda tools, t=transport: over_ipv6(tools, t))
+    for transport, alone in itertools.product(TRANSPORTS, [True, False]):
+        name = f"two namespaces over IPv6, {'agents too' if alone else 'agents over IPv4'}, transport {transport}: all bytes arrive"
+        yield Case(name, lambda tools, t=transport, a=alone: over_ipv6(tools, t, a))
     yield Case("two namespaces, one of IPv4 and one of IPv6: refused", mixed)
     for ranks in [2, 4]:
         yield Case(f"two namespaces: {ranks} ranks start processes on both", lambda tools, n=ranks: spread(tools, n))
@@ -110,13 +110,35 @@ def cancels(tools, transport, protocol):
         outcome.expect(outcome.code == 0 and "test passed" in outcome.out, "right answers")
 
 
-def over_ipv6(tools, transport):
-    with namespaces(tools) as (hosts, inside, _):
-        hosts = [*hosts[:2], "--hosts", "[fd77:31::1]:2,[fd77:31::2]:2"]
-        with tools.job(*hosts, "--genv", "TERN_TRANSPORT", transport, tools.program("bytes"), launcher=inside) as job:
-            outcome = job.end()
-        outcome.expect(outcome.code == 0 and "all bytes arrived" in outcome.out, "all bytes")
-        outcome.expect(outcome.err == "", "silence")
+def over_ipv6(tools, transport, alone):
+    """There is nothing else, or it is asked for. Two of four ranks send to the other host."""
+    with namespaces(tools) as (hosts, inside, both):
+        chosen = ["--genv", "TERN_TRANSPORT", transport]
+        if alone:
+            hosts = [*hosts[:2], "--hosts", "[fd77:31::1]:2,[fd77:31::2]:2"]
+            for host in 1, 2:
+                both.ip(host, "-4", "addr", "flush", "dev", "tv31")
+        else:
+            chosen += ["--genv", "TERN_INTERFACE", "fd77:31::/64"]
+        for program, says, least in [("bytes", "all bytes arrived", 10 << 20), ("../c/rma/put_get", "test passed", 100 << 10)]:
+            folder, _, name = program.rpartition("/")
+            before = octets(both)
+            with tools.job(*hosts, *chosen, tools.program(name, folder or "."), launcher=inside) as job:
+                outcome = job.end()
+            outcome.expect(outcome.code == 0 and says in outcome.out and outcome.err == "", f"`{says}` and silence")
+            of_4, of_6 = (now - then for now, then in zip(octets(both), before))
+            outcome.expect(of_6 > least and of_4 < of_6 / 10, f"data over IPv6: {of_6} bytes beside {of_4} over IPv4")
+
+
+def octets(both):
+    """What the first host has sent over IPv4 and over IPv6."""
+    def read(name):
+        command = ["ip", "netns", "exec", both.namespace(1), "cat", f"/proc/net/{name}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    names, values = [line.split() for line in read("netstat").splitlines() if line.startswith("IpExt:")]
+    of_6 = re.search(r"^Ip6OutOctets\s+(\d+)$", read("snmp6"), re.M).group(1)
+    return int(dict(zip(names, values))["OutOctets"]), int(of_6)
 
 
 def mixed(tools):

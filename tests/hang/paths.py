@@ -1,6 +1,7 @@
 """Ways between hosts that are narrower in the middle than at their ends, and ways that lose packets."""
 
 import contextlib
+import itertools
 import os
 import subprocess
 import time
@@ -13,9 +14,10 @@ RANKS = 4
 
 
 def cases():
-    for transport in TRANSPORTS:
-        name = f"a way with a narrow middle that changes, {transport}: all arrives"
-        yield Case(name, lambda t, x=transport: narrow(t, x))
+    # The kinds of rc and ud are both in hybrid.
+    for family, transport in itertools.product([4, 6], TRANSPORTS):
+        name = f"a way with a narrow middle that changes, IPv{family}, {transport}: all arrives"
+        yield Case(name, lambda t, f=family, x=transport: narrow(t, f, x), family == 6 and transport in ("rc", "ud"))
     for transport in TRANSPORTS:
         name = f"a link that loses, doubles and delays packets, {transport}: all bytes arrive"
         yield Case(name, lambda t, x=transport: bad_link(t, x))
@@ -25,7 +27,7 @@ def cases():
 
 
 @contextlib.contextmanager
-def routed(tools):
+def routed(tools, family):
     """Two hosts, 1 and 4, with two routers between them: the words that start something on the first, and what sets the MTU
     between the routers. Hosts and routers think of 1500 bytes at first."""
     with made(tools, 4) as hosts:
@@ -34,11 +36,14 @@ def routed(tools):
             ip("link", "add", f"e{net}", "netns", *ends)
             for host, end in [(left, f"e{net}"), (left + 1, f"w{net}")]:
                 hosts.ip(host, "addr", "add", f"10.77.{net}.{host}/24", "dev", end)
+                hosts.ip(host, "addr", "add", f"fd77:{net}::{host}/64", "dev", end, "nodad")
                 hosts.ip(host, "link", "set", end, "up")
         for host, to, via in [(1, 38, "36.2"), (4, 36, "38.3"), (2, 38, "37.3"), (3, 36, "37.2")]:
             hosts.ip(host, "route", "add", f"10.77.{to}.0/24", "via", f"10.77.{via}")
+            hosts.ip(host, "route", "add", f"fd77:{to}::/64", "via", "fd77:" + via.replace(".", "::"))
         for router in 2, 3:
-            forward = ["ip", "netns", "exec", hosts.namespace(router), "sysctl", "-qw", "net.ipv4.ip_forward=1"]
+            forwards = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]
+            forward = ["ip", "netns", "exec", hosts.namespace(router), "sysctl", "-qw", *forwards]
             if (done := subprocess.run(forward, capture_output=True, text=True)).returncode != 0:
                 raise Skip(f"no router can be made here: {done.stderr.strip()}")
 
@@ -46,20 +51,22 @@ def routed(tools):
             hosts.ip(2, "link", "set", "e37", "mtu", mtu)
             hosts.ip(3, "link", "set", "w37", "mtu", mtu)
 
-        words = ["--launcher", hosts.launcher, "--hosts", "10.77.36.1:2,10.77.38.4:2"]
+        ends = "10.77.36.1:2,10.77.38.4:2" if family == 4 else "[fd77:36::1]:2,[fd77:38::4]:2"
+        words = ["--launcher", hosts.launcher, "--hosts", ends]
         yield words, hosts.inside(tools.mpiexec), middle
 
 
-def narrow(tools, transport):
-    """Narrow from the start, where only routers tell; narrower under way; then wide again."""
+def narrow(tools, family, transport):
+    """Narrow from the start, where only routers tell; narrower under way; then wide again. IPv6 has no link of less than 1280 bytes."""
+    mtus = ["1200", "700", "1500", "576", "1400"] if family == 4 else ["1300", "1280", "1500", "1280", "1400"]
     stop = tools.scratch / "stop"
     stop.unlink(missing_ok=True)
-    with routed(tools) as (words, inside, middle):
-        middle("1200")
+    with routed(tools, family) as (words, inside, middle):
+        middle(mtus[0])
         with tools.job(*words, "--genv", "TERN_TRANSPORT", transport, tools.program("lost"), "survive", stop,
                        launcher=inside) as running:
             running.wait_for("all to meet", lambda: running.printed().count("met") == RANKS)
-            for mtu in ["1200", "700", "1500", "576", "1400"]:
+            for mtu in mtus:
                 middle(mtu)
                 time.sleep(0.4)
             stop.touch()

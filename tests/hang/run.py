@@ -25,12 +25,13 @@ import sessions
 import sites
 import slurm
 import soak
+import strangers
 from lanes import play
 
 HERE = pathlib.Path(__file__).resolve().parent
 # They run beside each other: most cases wait most of their time. Those of the first use shared memory outside of namespaces, and
 # some look whether any is left behind, so one runs after the other. Of the second any number could; the long ones come first.
-LANES = [((hangs, reports, bad, deaths, joined, sessions, disks, containers, sites, slurm, doctor), 1), ((cuts, soak, paths, hosts), 3)]
+LANES = [((hangs, reports, bad, deaths, joined, sessions, disks, containers, sites, slurm, doctor), 1), ((cuts, soak, paths, hosts, strangers), 3)]
 
 
 def options():
