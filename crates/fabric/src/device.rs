@@ -337,7 +337,7 @@ pub trait Device: Transfers {
     /// the clock has to wake it.
     fn rests(&mut self) {}
     /// Called when a look around found nothing: what to do next. `round` counts such looks in a
-    /// row.
+    /// row. In round 0 there is no sleep: another device beside this one may not have been asked to wake it.
     fn idle(&mut self, round: u32) -> Self::Nap;
     /// Called when a test found nothing: what to do before the application goes on, which may have
     /// better things to do than sleep. `None` where cores suffice.

@@ -471,6 +471,9 @@ impl Device for Shm {
             }
             return ShmNap::Spin;
         }
+        if round == 0 {
+            return ShmNap::Spin;
+        }
         ShmNap::Sleep(self.berth, self.berth.load(), self.patience.longest, self.beside)
     }
 

@@ -104,7 +104,7 @@ impl LongYields {
         self.note(begun.elapsed());
     }
 
-    fn note(&self, took: Duration) {
+    pub(crate) fn note(&self, took: Duration) {
         if took > LONG {
             self.0.store(WAITS_WITHOUT, Ordering::Relaxed);
         }

@@ -5,7 +5,7 @@ use crate::layout::TURN_CELL;
 use crate::lending::Whose;
 use crate::ring::{CELLS, TURN_BYTES};
 use crate::stores::{Place, Plan};
-use fabric::{Reading, Share, ShareWord, Shares};
+use fabric::{Nap, Reading, Share, ShareWord, Shares};
 
 pub(super) fn options() -> Options {
     Options {
@@ -230,4 +230,15 @@ fn who_was_alone_keeps_clock_and_shares() {
     let opened: Vec<u32> = std::iter::from_fn(|| second.opened_shares().open()).collect();
     assert!(opened.contains(&given_back) && !opened.contains(&index), "{opened:?}");
     assert_eq!(opened.len(), second.opened_shares().count() as usize - 1);
+}
+
+/// Another device beside this one has not been asked to wake it by then, or somebody waits who will wake nobody.
+#[test]
+fn in_the_first_round_nobody_sleeps() {
+    let mut rank = Shm::local_job(3, &Options { cores: 1, ..options() }).unwrap().swap_remove(0);
+    for _ in 0..3 {
+        LONG_YIELDS.note(Duration::from_secs(1));
+        assert!(!rank.idle(0).sleeps());
+    }
+    assert!(rank.idle(1).sleeps());
 }
