@@ -211,8 +211,13 @@ fn leave_alone(bell: &OwnedFd) {
 /// Looks around until nothing has come for a while, or the program looks itself.
 fn stay(turns: &mut Turns) {
     let (before, mut since) = (polls(), Instant::now());
+    let mut is_first = true;
     while since.elapsed() < STAY && polls() == before {
         let Ok(mut adapter) = crate::adapter() else { return };
+        // Which socket has something the kernel alone knows.
+        if std::mem::take(&mut is_first) {
+            adapter.asks_kernel();
+        }
         if adapter.progress() {
             since = Instant::now();
         }

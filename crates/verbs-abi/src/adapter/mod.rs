@@ -128,6 +128,11 @@ impl Adapter {
         std::os::fd::AsFd::as_fd(&self.epoll)
     }
 
+    /// The next look asks the kernel of all sockets, whoever is hot.
+    pub fn asks_kernel(&mut self) {
+        self.look = SOME - 1;
+    }
+
     /// Looks around once; whether anything had come.
     pub fn progress(&mut self) -> bool {
         self.look = self.look.wrapping_add(1);
