@@ -1,10 +1,14 @@
 //! Connections that could not begin because the system knew no way to the peer, as while a cable is cut: each is begun again and
-//! again, until there is a way or the watch gives the peer up ([`super::watch`]).
+//! again, until there is a way or the watch gives the peer up ([`super::watch`]). So are those that the peer closes without a word, as
+//! one does at whose port strangers take each other's place: for as long as it takes to find out that a peer is lost.
 
 use super::alarm::Alarm;
+use super::knock::LOST;
 use super::{ALARM, Contact, Rnic};
 use fabric::Rank;
 use rustix::io::Errno;
+use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// How soon the first time, and the longest time between two; it doubles.
@@ -19,6 +23,8 @@ pub struct Again {
     peers: Vec<Rank>,
     due_ns: u64,
     pause: Duration,
+    /// Who has closed a connection without a word, and when first.
+    turned_away: HashMap<Rank, u64>,
 }
 
 /// Whether the system says that there is no way now. There may be one later.
@@ -29,7 +35,17 @@ pub fn is_no_way(error: &std::io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
 }
 
+/// Whether the other side has closed a connection that was set up, and said nothing.
+pub fn is_farewell(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
 impl Again {
+    /// There is a connection with this peer.
+    pub fn has_met(&mut self, peer: Rank) {
+        self.turned_away.remove(&peer);
+    }
+
     /// Whether something is to be begun again by now.
     #[inline]
     pub fn is_due(&self, clock_ns: impl FnOnce() -> u64) -> bool {
@@ -46,6 +62,17 @@ impl Rnic {
             self.wake_to_begin();
         }
         self.again.peers.push(peer);
+    }
+
+    /// Whether a peer is to be asked again that has closed the connection without a word.
+    #[cold]
+    pub(super) fn tries_again(&mut self, peer: Rank) -> bool {
+        if peer >= self.size || !matches!(self.contacts[peer], Contact::Begun(_)) {
+            return false;
+        }
+        let now_ns = self.clock_ns();
+        let since_ns = *self.again.turned_away.entry(peer).or_insert(now_ns);
+        u128::from(now_ns - since_ns) < LOST.as_nanos()
     }
 
     fn wake_to_begin(&mut self) {

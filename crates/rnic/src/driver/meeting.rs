@@ -3,7 +3,7 @@
 //! Either may begin, on first use. Where both do at once the one of the lower rank stays: the higher one takes that,
 //! and gives its own up; the lower one refuses the other's.
 
-use super::again::is_no_way;
+use super::again::{is_farewell, is_no_way};
 use super::frames::Frames;
 use super::greeting::{self, Secret};
 use super::guests::{Asker, Card};
@@ -55,6 +55,8 @@ pub enum Met {
     Crossing,
     /// This side has asked, and the system knows no way to the peer now.
     NoWay,
+    /// This side has asked, and the connection was closed without a word: the peer had no room, or is none.
+    TurnedAway(String),
     /// It came to nothing, for this reason.
     Failed(String),
 }
@@ -103,6 +105,7 @@ impl Meeting {
         let side = if self.to.is_some() { Side::Reply } else { Side::Request };
         match self.frames.look(side) {
             Err(error) if self.to.is_some() && is_no_way(&error) => Met::NoWay,
+            Err(error) if self.to.is_some() && is_farewell(&error) => Met::TurnedAway(error.to_string()),
             Err(error) => Met::Failed(error.to_string()),
             Ok(None) if self.is_late() => Met::Failed("a stranger that says nothing".into()),
             Ok(None) => Met::Waits,
@@ -174,12 +177,13 @@ impl Rnic {
         Ok(true)
     }
 
-    pub(super) fn meet(&mut self, meeting: Meeting) -> Result<(), String> {
+    /// Takes up a set-up; its name.
+    pub(super) fn meet(&mut self, meeting: Meeting) -> Result<u64, String> {
         let name = MEETING + self.next_meeting;
         self.next_meeting += 1;
         self.hear(&meeting.frames.socket, name, meeting.frames.wants_room(), false)?;
         self.meetings.insert(name, meeting);
-        Ok(())
+        Ok(name)
     }
 
     /// Lets in who has connected.
@@ -188,10 +192,18 @@ impl Rnic {
         while let Door::Connections(listener) = &self.door
             && let Ok((socket, _)) = listener.accept()
         {
-            let strangers = self.meetings.values().filter(|meeting| meeting.to.is_none()).count();
-            // More than that wait for their turn no longer: closed.
-            if strangers < STRANGERS + self.size && prepare(&socket).is_ok() {
-                let _ = self.meet(Meeting::with_stranger(socket));
+            if prepare(&socket).is_err() {
+                continue;
+            }
+            let strangers = self.meetings.iter().filter(|(_, meeting)| meeting.to.is_none());
+            // Who has said nothing for longest makes room: a rank of the job says who it is at once.
+            if strangers.clone().count() >= STRANGERS + self.size
+                && let Some(oldest) = strangers.map(|(name, _)| *name).min()
+            {
+                self.meetings.remove(&oldest);
+            }
+            if let Ok(name) = self.meet(Meeting::with_stranger(socket)) {
+                self.look_at(name);
             }
         }
     }
@@ -208,6 +220,7 @@ impl Rnic {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
+                    self.again.has_met(peer);
                     self.connected(peer, meeting.frames.socket, agreed, &early, seals);
                 }
             }
@@ -228,6 +241,10 @@ impl Rnic {
                 Some(peer) if matches!(self.contacts[peer], Contact::Begun(_)) => self.begin_later(peer),
                 Some(_) => {}
                 None => self.has_not_met(&meeting, "there is no way to it"),
+            },
+            Met::TurnedAway(why) => match meeting.to.filter(|peer| self.tries_again(*peer)) {
+                Some(peer) => self.begin_later(peer),
+                None => self.has_not_met(&meeting, &why),
             },
             Met::Failed(why) => self.has_not_met(&meeting, &why),
         }

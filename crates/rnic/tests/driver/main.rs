@@ -5,13 +5,13 @@ mod at_once;
 #[path = "../job/mod.rs"]
 mod job;
 mod leaving;
+mod strangers;
 
 use fabric::{Atomic, Completion, Done, Remote, Verbs};
 use job::{LOCAL, LONG, Listen, SECRET, bytes, memory};
 use rnic::driver::RnicNap;
 use rnic::{Listening, Rnic, Secret};
-use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// By a connection with each, and by datagrams.
@@ -435,59 +435,6 @@ fn what_is_posted_waits_for_a_way() {
         assert_eq!((rank.poll(), rank.take_lost(), rank.check()), (None, None, Ok(())));
     }
     assert_eq!(rank.post_send(1, 0, &[], 6), Ok(true));
-}
-
-/// A port scan, and strangers who say nothing: ranks find each other all the same.
-#[test]
-fn strangers_are_in_nobodys_way() {
-    let listening = [0, 1].map(|_| Listening::at(LOCAL).unwrap());
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let mut silent = Vec::new();
-    for at in 0..30 {
-        let mut stranger = TcpStream::connect(addresses[at % 2]).unwrap();
-        if at % 3 == 0 {
-            stranger.write_all(&vec![at as u8; 700]).unwrap();
-        }
-        silent.push(stranger);
-    }
-    let mut me = 0..;
-    let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
-    let into = memory(&mut job[1], 10, 0);
-    job[1].post_receive(0, into, 1);
-    job[0].post_send(1, 0, &[], 2).unwrap();
-    until(&mut job, [1, 1]);
-    assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
-    end(job);
-}
-
-/// Datagrams of strangers, and of a rank with another secret: nobody answers, nothing is placed, ranks go on.
-#[test]
-fn datagrams_of_strangers_are_dropped() {
-    let listening = [0, 1].map(|_| Listening::for_datagrams(LOCAL).unwrap());
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let mut me = 0..;
-    let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
-    let wrong = Listening::for_datagrams(LOCAL).unwrap();
-    let mut wrong = wrong.open(0, addresses.clone().into(), [9; 16]).unwrap();
-    wrong.post_send(1, 0, &[], 1).unwrap();
-    let stranger = UdpSocket::bind((LOCAL, 0)).unwrap();
-    stranger.set_nonblocking(true).unwrap();
-    for at in 0..300usize {
-        let bytes: Vec<u8> = (0..at).map(|byte| (byte * at) as u8).collect();
-        stranger.send_to(&bytes, addresses[at % 2]).unwrap();
-    }
-    let into = memory(&mut job[1], 10, 0);
-    job[1].post_receive(0, into, 1);
-    job[0].post_send(1, 0, &[], 2).unwrap();
-    until(&mut job, [1, 1]);
-    for _ in 0..1000 {
-        assert_eq!(job.each_mut().map(|rank| rank.poll()), [None, None]);
-        assert_eq!(wrong.poll(), None);
-    }
-    assert_eq!(stranger.recv(&mut [0; 64]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
-    assert_eq!(job.each_mut().map(|rank| rank.check()), [Ok(()), Ok(())]);
-    end(job);
-    std::mem::forget(wrong); // it would wait for somebody to let it leave
 }
 
 /// Unreliable datagrams, alone and beside connections, come whole and say that they are such; those of a rank with
