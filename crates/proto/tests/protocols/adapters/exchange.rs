@@ -6,10 +6,16 @@ use fabric::{Device, Fault, Nap, Span};
 use proto::channel::{Channel, Settings};
 use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-fn limits() -> Limits {
+/// How long a test waits for what is to come before it fails: no measure of speed, a defect shows as a failure in place of a hang.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// Messages from each rank to each, in one exchange.
+const COUNT: usize = 60;
+
+pub(super) fn limits() -> Limits {
     Limits { unexpected_bytes: 1 << 20, ..Limits::default() }
 }
 
@@ -59,8 +65,21 @@ fn holding_channels(n: usize, holds: usize) -> Vec<Result<Channel<Adapter>, Faul
     (0..n).map(|me| Channel::new(Adapter::new(me, &net), Settings::default())).collect()
 }
 
+/// Counts a rank as finished even if it panics, so that the others do not wait for it.
+struct Finishes<'a>(&'a AtomicUsize);
+
+impl Drop for Finishes<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Every rank goes on until all have finished: what it owes the others may still wait for room.
-fn run<D: Device + Send>(devices: Vec<D>, limits: &Limits, rank: impl Fn(usize, &mut Engine<D>) + Sync) {
+pub(super) fn run<D: Device + Send>(
+    devices: Vec<D>,
+    limits: &Limits,
+    rank: impl Fn(usize, &mut Engine<D>) + Sync,
+) {
     let (n, finished) = (devices.len(), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for (me, device) in devices.into_iter().enumerate() {
@@ -68,15 +87,30 @@ fn run<D: Device + Send>(devices: Vec<D>, limits: &Limits, rank: impl Fn(usize, 
             scope.spawn(move || {
                 let mut engine = Engine::new(device, limits);
                 engine.tune(small());
+                let finishes = Finishes(finished);
                 rank(me, &mut engine);
-                finished.fetch_add(1, Ordering::Relaxed);
-                while finished.load(Ordering::Relaxed) < n {
-                    engine.progress().unwrap();
-                    std::thread::yield_now();
-                }
+                drop(finishes);
+                until_all(&mut engine, finished, n);
             });
         }
     });
+}
+
+/// Goes on with what this rank owes the others until so many have come to the same place.
+pub(super) fn until_all<D: Device>(engine: &mut Engine<D>, there: &AtomicUsize, ranks: usize) {
+    until("other ranks", || {
+        engine.progress().unwrap();
+        there.load(Ordering::Acquire) >= ranks
+    });
+}
+
+/// Waits for what another rank does.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "{what} do not come");
+        std::thread::yield_now();
+    }
 }
 
 fn job(n: usize, limits: &Limits, rank: impl Fn(usize, &mut Engine<Shm>) + Sync) {
@@ -84,6 +118,7 @@ fn job(n: usize, limits: &Limits, rank: impl Fn(usize, &mut Engine<Shm>) + Sync)
 }
 
 fn wait<D: Device>(engine: &mut Engine<D>, op: OpId) -> Outcome {
+    let since = Instant::now();
     loop {
         if let Some(outcome) = engine.take(op) {
             engine.awake();
@@ -92,22 +127,8 @@ fn wait<D: Device>(engine: &mut Engine<D>, op: OpId) -> Outcome {
         if let Some(nap) = engine.poll().unwrap() {
             nap.take();
         }
+        assert!(since.elapsed() < PATIENCE, "an operation does not end: {:#?}", engine.pending());
     }
-}
-
-/// As [`wait`], and gives up before a test would seem to hang.
-fn wait_for(engine: &mut Engine<Shm>, op: OpId) {
-    let since = Instant::now();
-    while engine.take(op).is_none() {
-        if let Some(nap) = engine.poll().unwrap() {
-            nap.take();
-        }
-        if since.elapsed().as_secs() > 10 {
-            eprintln!("an operation does not end: {:#?}", engine.pending());
-            std::process::abort();
-        }
-    }
-    engine.awake();
 }
 
 fn span(bytes: &[u8]) -> Span {
@@ -152,15 +173,22 @@ fn all_to_all(limits: Limits) {
 
 /// Every rank a mix of receives posted before and after, from a source and from any.
 fn exchange<D: Device>(me: usize, engine: &mut Engine<D>) {
-    const COUNT: usize = 60;
+    exchange_of(COUNT, me, engine);
+}
+
+/// As [`exchange`], with so many messages from each of three ranks to each.
+pub(super) fn exchange_of<D: Device>(count: usize, me: usize, engine: &mut Engine<D>) {
     let n = 3;
     let mut seed = me as u64 + 77;
-    let outgoing: Vec<(usize, Vec<u8>)> = (0..n * COUNT).map(|i| (i % n, payload(me, i))).collect();
+    // Where the test fails nothing is freed: what is under way may still be read and placed there.
+    let outgoing: Vec<(usize, Vec<u8>)> = (0..n * count).map(|i| (i % n, payload(me, i))).collect();
+    let outgoing = ManuallyDrop::new(outgoing);
     let mut sends = Vec::new();
     let mut receives = Vec::new();
     let (mut sent, mut posted) = (0, 0);
-    let mut buffers: Vec<Vec<u8>> =
-        (0..n * COUNT).map(|i| vec![0; payload(i % n, (i / n) * n + me).len()]).collect();
+    let buffers: Vec<Vec<u8>> =
+        (0..n * count).map(|i| vec![0; payload(i % n, (i / n) * n + me).len()]).collect();
+    let mut buffers = ManuallyDrop::new(buffers);
     while sent < outgoing.len() || posted < buffers.len() {
         if next(&mut seed).is_multiple_of(2) && sent < outgoing.len() {
             let (to, data) = &outgoing[sent];
@@ -186,10 +214,11 @@ fn exchange<D: Device>(me: usize, engine: &mut Engine<D>) {
         );
         assert!(buffers[i] == expected, "rank {me}, message {i} of {} bytes differs", expected.len());
     }
-    buffers.clear();
+    drop(ManuallyDrop::into_inner(buffers));
     for op in sends {
         wait(engine, op);
     }
+    drop(ManuallyDrop::into_inner(outgoing));
     assert_eq!(engine.pending(), []);
 }
 
@@ -262,7 +291,7 @@ fn who_sends_first_and_receives_then_gets_through_in_every_manner() {
             for tag in 0..3 {
                 let sent = engine.send(1 - me, 0, tag, span(&data), Mode::Standard).unwrap();
                 if let Some(op) = sent {
-                    wait_for(engine, op);
+                    wait(engine, op);
                 }
                 let want = Want { source: Some(1 - me), context: 0, tag: Some(tag) };
                 let op = engine.receive(want, span_mut(&mut buffer)).unwrap();
@@ -291,9 +320,7 @@ fn who_does_not_read_stops_nobody_else() {
             let data = vec![2u8; 200_000];
             let mut buffer = vec![0u8; data.len()];
             if me == 1 {
-                while read.load(Ordering::Relaxed) < MORE {
-                    std::thread::yield_now();
-                }
+                until("messages to another rank", || read.load(Ordering::Relaxed) >= MORE);
             }
             for _ in (0..FILLS).filter(|_| me == 0) {
                 let sent = engine.send(1, 0, 1, span(&data), Mode::Standard).unwrap();
@@ -342,9 +369,7 @@ fn without_room_a_message_needs_no_receive_either() {
                     assert!(len < 200_000 || engine.counters().get(Event::RtsSent) > 0);
                 }
                 1 => {
-                    while received.load(Ordering::Relaxed) == 0 {
-                        std::thread::yield_now();
-                    }
+                    until("messages to another rank", || received.load(Ordering::Relaxed) > 0);
                     for _ in 0..FILLS {
                         let op = engine.receive(want(1), span_mut(&mut buffer)).unwrap();
                         wait(engine, op);
@@ -392,10 +417,10 @@ fn an_early_receiver_is_pushed_to() {
             assert!(buffer == data);
         } else {
             assert!(engine.send(0, 1, 3, span(&token), Mode::Standard).unwrap().is_none());
-            while is_posted.load(Ordering::Acquire) == 0 {
+            until("receives of the peer", || {
                 engine.poll().unwrap();
-                std::thread::yield_now();
-            }
+                is_posted.load(Ordering::Acquire) > 0
+            });
             let op = engine.send(0, 1, 4, span(&data), Mode::Standard).unwrap().unwrap();
             wait(engine, op);
             assert_eq!(engine.counters().get(Event::RtrTaken), 1);

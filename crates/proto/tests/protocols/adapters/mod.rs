@@ -6,6 +6,7 @@ mod frequent;
 mod hostile;
 mod registrations;
 mod reliable;
+mod software;
 
 use crate::adapter::{Net, Shared};
 use fabric::Span;
