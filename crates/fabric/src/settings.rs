@@ -223,7 +223,7 @@ pub const ALL: &[Setting] = &[
         name: "TERN_LINKS",
         kind: Type::Text,
         default: "off",
-        doc: "File in which jobs on several hosts keep what messages take between them, by which the algorithms of collectives are chosen in later jobs: auto for tern/links in XDG_CACHE_HOME or ~/.cache, on the host of rank 0; off: nothing is read or kept, and costs are assumed. With a file the first four jobs between two hosts measure that in MPI_Finalize, in a few milliseconds. Not with TERN_ADAPT=0 or a forced TERN_PROTOCOL. The file may be removed at any time.",
+        doc: "File in which jobs on several hosts keep what messages take between them, by which the algorithms of collectives are chosen in later jobs, and protocols until messages have shown what they take: auto for tern/links in XDG_CACHE_HOME or ~/.cache, on the host of rank 0; off: nothing is read or kept, and costs are assumed. With a file the first four jobs between two hosts measure that in MPI_Finalize, in a few milliseconds. Not with TERN_ADAPT=0 or a forced TERN_PROTOCOL. The file may be removed at any time.",
     },
     Setting {
         name: "TERN_MANNER",

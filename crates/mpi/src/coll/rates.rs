@@ -5,7 +5,7 @@ use fabric::settings::Settings;
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 use proto::channel;
 use proto::choice::edge::{edge, edge_of_data};
-use proto::choice::facts::Facts;
+use proto::choice::facts::{Facts, Measured};
 
 /// What a byte costs, in nanoseconds, while the data of a call fit a level of the memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -214,6 +214,18 @@ impl Tariff {
             self.network = Rates { cores, ..self.network }.by_cores();
         }
         self
+    }
+
+    /// What messages between hosts take, if that was measured.
+    pub fn measured(&self) -> Option<Measured> {
+        let Rates { latency_ns, overhead_ns, receive_ns, gap_ns, .. } = self.network;
+        let measured = Measured {
+            latency_ns: latency_ns + overhead_ns + receive_ns,
+            wire_ns_per_byte: self.network.levels[0].link,
+            gap_ns,
+            post_ns: overhead_ns,
+        };
+        (self.source == Source::Kept).then_some(measured)
     }
 
     /// The same where it was measured what messages take between the hosts.

@@ -3,6 +3,7 @@
 
 use super::Engine;
 use crate::choice::eager_limit::EagerLimit;
+use crate::choice::facts::Measured;
 use crate::memory::bounce::Bounce;
 use crate::memory::staging::Staging;
 use fabric::{Device, Distance, Fault};
@@ -36,6 +37,14 @@ impl<D: Device> Engine<D> {
         self.looks[network as usize] = caps.looks;
         // Nothing is staged without registered memory.
         self.staging = Staging::new(staged, bytes);
+        if self.limits.adapt && self.limits.force.is_none() {
+            self.rendezvous().refresh();
+        }
+    }
+
+    /// What messages take to other hosts was measured by jobs before this one: protocols are chosen by that from the first message on.
+    pub fn begin_with(&mut self, measured: &Measured) {
+        self.learner.facts.paths[Distance::Network as usize].begin_with(measured);
         if self.limits.adapt && self.limits.force.is_none() {
             self.rendezvous().refresh();
         }

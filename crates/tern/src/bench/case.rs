@@ -164,6 +164,13 @@ pub const ALL: &[Case] = &[
         "how long the blocking side is held up while the other, on another host, computes for 1 ms",
     ),
     between(
+        "hosts-overlap",
+        "overlap",
+        2,
+        &["--min", "64K"],
+        "computation that fits beside a message between two hosts; `hidden`: share of it that an equally long computation hides",
+    ),
+    between(
         "hosts-connections",
         "connections",
         16,

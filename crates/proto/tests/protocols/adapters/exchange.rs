@@ -2,9 +2,11 @@
 //! the same messages must arrive, whole and in order.
 
 use crate::adapter::{Adapter, Net};
-use fabric::{Device, Fault, Nap, Span};
+use fabric::{Device, Distance, Fault, Nap, Source, Span};
 use proto::channel::{Channel, Settings};
-use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};
+use proto::{
+    EagerBy, Engine, Event, Failure, Limits, Manner, Measured, Mode, OpId, Outcome, Protocol, Tuning, Want,
+};
 use shm::{Options, Shm};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -483,4 +485,21 @@ fn cut(limits: &Limits, room: usize) {
             assert_eq!((outcome.len as usize, &*buffer), (room, &data[..room]));
         }
     });
+}
+
+/// What jobs before this one have measured takes the place of what is assumed, of other hosts alone, until messages have shown what
+/// they take.
+#[test]
+fn what_was_measured_before_is_begun_with() {
+    let net = Net::shared(2);
+    let channel = Channel::new(Adapter::new(0, &net), Settings::default()).unwrap();
+    let mut engine = Engine::new(channel, limits());
+    let path = |engine: &Engine<Channel<Adapter>>, distance| engine.learner().facts.path(distance).clone();
+    let host = path(&engine, Distance::Host);
+    engine.begin_with(&Measured { latency_ns: 7e3, wire_ns_per_byte: 3.0, gap_ns: 900.0, post_ns: 800.0 });
+    let far = path(&engine, Distance::Network);
+    assert_eq!((far.write.at(1000.0), far.write.origin()), (10e3, Source::Kept));
+    let facts = [far.latency, far.read, far.gap, far.post].map(|fact| (fact.value, fact.origin()));
+    assert_eq!(facts, [7e3, 7e3, 900.0, 800.0].map(|value| (value, Source::Kept)));
+    assert_eq!(path(&engine, Distance::Host), host);
 }
