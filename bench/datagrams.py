@@ -2,7 +2,7 @@
 """Datagrams against connections: what chapter 6 of the dissertation on message passing over iWARP measures, over the software
 adapter, between network namespaces on this machine. Prints a table with the paper's figures beside.
 
-usage: datagrams.py [--build DIRECTORY] [--transports rc,rd,ud] [--rounds 3] [--seconds 0.05] [--only latency,memory,…]
+usage: datagrams.py [--build DIRECTORY] [--transports rc,rd,ud,hybrid] [--rounds 3] [--seconds 0.05] [--only latency,memory,…]
 
 Each figure is the median of as many runs, one transport after the other in each round. Needs root and iproute2.
 """
@@ -24,12 +24,12 @@ NAME = f"dg{os.getpid()}x"
 # What is measured: its name, hosts, ranks, program and arguments, the points (benchmark, variant, size), what the paper says
 # of datagrams beside connections.
 CASES = [
-    ("latency", 2, 2, "latency", ["--only", "plain", "--max", "2048"],
-     [("latency", "plain", size) for size in (1, 64, 256, 1024, 2048)], "figure 6.4: shorter up to 32 KB, -25 % for short ones"),
-    ("both ways", 2, 4, "stream", ["--only", "both_ways", "--min", "512", "--max", "16384"],
-     [("both_ways", "pairs", size) for size in (512, 2048, 16384)], "figure 6.5: more, over +40 % at 2 KB"),
-    ("one way", 2, 2, "stream", ["--only", "bandwidth", "--min", "512", "--max", "16384"],
-     [("bandwidth", "", size) for size in (512, 2048, 16384)], "–"),
+    ("latency", 2, 2, "latency", ["--only", "plain", "--max", "32768"],
+     [("latency", "plain", size) for size in (1, 64, 256, 1024, 2048, 8192, 32768)], "figure 6.4: shorter up to 32 KB, -25 % for short ones"),
+    ("both ways", 2, 4, "stream", ["--only", "both_ways", "--min", "512", "--max", "32768"],
+     [("both_ways", "pairs", size) for size in (512, 2048, 8192, 32768)], "figure 6.5: more, over +40 % at 2 KB"),
+    ("one way", 2, 2, "stream", ["--only", "bandwidth", "--min", "512", "--max", "32768"],
+     [("bandwidth", "", size) for size in (512, 2048, 8192, 32768)], "–"),
     ("pairs", 2, 8, "connections", ["--only", "throughput", "--min", "2048", "--max", "2048"],
      [("throughput", f"{pairs} at once", 2048) for pairs in (1, 2, 4)], "– (defined in section 3.4.2)"),
     ("application", 2, 4, "stencil", ["--min", "256", "--max", "16384"],
@@ -43,7 +43,7 @@ CASES = [
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
-    parser.add_argument("--transports", default="rc,rd,ud")
+    parser.add_argument("--transports", default="rc,rd,ud,hybrid")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.05, help="for one point")
     parser.add_argument("--only", default="", help="cases whose names contain one of these")
