@@ -203,7 +203,7 @@ impl<D: Device> World<D> {
         };
         let mode = if send.mode == SendMode::Synchronous { Mode::Synchronous } else { Mode::Standard };
         let started = match send.may_cancel {
-            true => self.engine.send(to, context, send.tag, span, mode),
+            true => self.engine.send_among(to, context, send.tag, span, mode),
             false => self.engine.send_for_good(to, context, send.tag, span, mode),
         };
         match started.map_err(fault)? {

@@ -219,7 +219,7 @@ impl<V: Verbs> Channel<V> {
             inline_bytes: verbs.caps().inline_bytes.saturating_sub(trailer),
             frame_bytes: settings.staged_bytes,
             at_once_bytes: settings.at_once_bytes(verbs.caps()),
-            transfer_bytes: verbs.caps().transfer_bytes / PIECE_STEP * PIECE_STEP,
+            transfer_bytes: (verbs.caps().transfer_bytes / PIECE_STEP).max(1) * PIECE_STEP,
             remote_access_note: "memory must be registered".into(),
             registration: true,
             ..Caps::default()

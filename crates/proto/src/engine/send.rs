@@ -53,7 +53,7 @@ impl<D: Device> Engine<D> {
         let peer = &mut self.peers[to];
         let limit = &self.eager_limits[distance as usize];
         if !peer.plain || !limit.is_plain(data.len) {
-            return self.send_now_otherwise(to, context, tag, data);
+            return self.send_now_otherwise(to, context, tag, data, MORE);
         }
         let head = Head::new(FrameType::Eager, tag, context).encode();
         let left =
@@ -68,7 +68,7 @@ impl<D: Device> Engine<D> {
     /// As [`Engine::send_now`] where the message may be long, or is watched.
     #[cold]
     #[inline(never)]
-    fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+    fn send_now_otherwise(&mut self, to: Rank, context: u64, tag: i32, data: Span, more: bool) -> bool {
         // What fails here fails again in [`Engine::send`], which says so.
         if self.is_to_itself(to, data.len) && matches!(self.give_itself(context, tag, data), Ok(true)) {
             return true;
@@ -78,18 +78,21 @@ impl<D: Device> Engine<D> {
             && data.len <= self.eager_limit(to).limit()
             && self.goes_by_block(to, context, data.len)
             && !self.counts_send(to, data.len)
-            && self.send_watched(to, context, tag, data)
+            && self.send_watched(to, context, tag, data, more)
     }
 
-    /// Sends an eager message and, now and then, learns what copying it into the block costs; counts it if an
-    /// account is kept.
+    /// Sends an eager message, of which there may be `more` at once, and, now and then, learns what copying it into the block costs;
+    /// counts it if an account is kept.
     #[cold]
     #[inline(never)]
-    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
+    fn send_watched(&mut self, to: Rank, context: u64, tag: i32, data: Span, more: bool) -> bool {
         let learns = self.eager_limit_mut(to).measures(data.len);
         let counts = self.learner.account.is_on();
         let start = if learns || counts { self.dev.now_ns() } else { 0 };
-        if !self.dev.try_send(to, Head::new(FrameType::Eager, tag, context).encode(), data) {
+        let head = Head::new(FrameType::Eager, tag, context).encode();
+        let left =
+            if more { self.dev.try_send_more(to, head, data) } else { self.dev.try_send(to, head, data) };
+        if !left {
             return false;
         }
         if learns || counts {
@@ -128,7 +131,19 @@ impl<D: Device> Engine<D> {
         data: Span,
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
-        self.send_with(to, context, tag, data, mode, 0)
+        self.send_with(to, context, tag, data, mode, (0, false))
+    }
+
+    /// As [`Engine::send`], where more may follow at once: they may leave together, so its caller asks [`Engine::needs_care`].
+    pub fn send_among(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        mode: Mode,
+    ) -> Result<Option<OpId>, Fault> {
+        self.send_with(to, context, tag, data, mode, (0, true))
     }
 
     /// As [`Engine::send`], of data that their receiver combines where they lie ([`Engine::read_in_place`]). By a block they are copied once, as by the
@@ -145,7 +160,7 @@ impl<D: Device> Engine<D> {
             self.habits.as_ref().is_some_and(|habits| !habits.is_fixed()) && self.dev.spare().is_some();
         let is_tried = is_free && self.eager_limit(to).is_tried(data.len) && self.dev.reads_in_place(to);
         let leaves = is_tried && self.fits(to, data.len, Mode::Standard) && self.peers[to].plain;
-        if leaves && self.send_watched(to, context, tag, data) {
+        if leaves && self.send_watched(to, context, tag, data, false) {
             return Ok(None);
         }
         self.send_for_good(to, context, tag, data, Mode::Standard)
@@ -161,7 +176,7 @@ impl<D: Device> Engine<D> {
         data: Span,
         mode: Mode,
     ) -> Result<Option<OpId>, Fault> {
-        self.send_with(to, context, tag, data, mode, Offer::FINAL)
+        self.send_with(to, context, tag, data, mode, (Offer::FINAL, false))
     }
 
     fn send_with(
@@ -171,7 +186,7 @@ impl<D: Device> Engine<D> {
         tag: i32,
         data: Span,
         mode: Mode,
-        flags: u32,
+        (flags, more): (u32, bool),
     ) -> Result<Option<OpId>, Fault> {
         if self.is_to_itself(to, data.len) && self.give_itself(context, tag, data)? {
             return Ok(None);
@@ -184,7 +199,8 @@ impl<D: Device> Engine<D> {
         let counts = short && self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
         let held = counts.then(|| self.frequent(to, data)).flatten();
         let is_watched = counts || manner.is_some();
-        if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched) {
+        if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched.then_some(more))
+        {
             return Ok(None);
         }
         // What no room can be waited for has left, or goes by rendezvous.
@@ -233,11 +249,17 @@ impl<D: Device> Engine<D> {
     }
 
     /// Sends a short message if it can leave at once.
-    fn leaves_at_once(&mut self, to: Rank, context: u64, tag: i32, data: Span, is_watched: bool) -> bool {
-        if is_watched {
-            self.peers[to].plain && self.send_watched(to, context, tag, data)
-        } else {
-            self.leave_now::<false>(to, self.dev.distance(to), context, tag, data)
+    fn leaves_at_once(
+        &mut self,
+        to: Rank,
+        context: u64,
+        tag: i32,
+        data: Span,
+        watched: Option<bool>,
+    ) -> bool {
+        match watched {
+            Some(more) => self.peers[to].plain && self.send_watched(to, context, tag, data, more),
+            None => self.leave_now::<false>(to, self.dev.distance(to), context, tag, data),
         }
     }
 
@@ -247,7 +269,7 @@ impl<D: Device> Engine<D> {
     fn leaves_past_rtrs(&mut self, to: Rank, context: u64, tag: i32, data: Span) -> bool {
         let peer = &self.peers[to];
         let is_free = !peer.plain && !peer.lost && peer.queue.is_empty() && peer.control.is_empty();
-        let left = is_free && self.send_watched(to, context, tag, data);
+        let left = is_free && self.send_watched(to, context, tag, data, false);
         if left {
             self.rtrs.other_left(&Envelope { source: to, context, tag }, None);
         }

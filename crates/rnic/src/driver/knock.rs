@@ -135,13 +135,15 @@ pub fn answer_knocks(door: &TcpListener) {
 mod tests {
     use super::*;
 
-    /// A door whose queue is full: it holds one connection more than it is asked for.
-    fn full_door() -> (TcpListener, Vec<TcpStream>) {
-        let door = TcpListener::bind("127.0.0.1:0").unwrap();
-        rustix::net::listen(&door, 0).unwrap();
-        let at = door.local_addr().unwrap();
-        let strangers = (0..4).map(|_| connect(at).unwrap()).collect();
-        (door, strangers)
+    /// Doors whose queues are full, at these ports: each holds one connection more than it is asked for.
+    fn full_doors(ports: &[u16]) -> std::io::Result<Vec<(TcpListener, Vec<TcpStream>)>> {
+        let full = |port| {
+            let door = TcpListener::bind(("127.0.0.1", port))?;
+            rustix::net::listen(&door, 0)?;
+            let strangers = (0..4).map(|_| connect(door.local_addr()?)).collect::<std::io::Result<_>>()?;
+            Ok((door, strangers))
+        };
+        ports.iter().map(|port| full(*port)).collect()
     }
 
     /// Knocks again and again over so much time of its own; what the last one said.
@@ -160,22 +162,24 @@ mod tests {
 
     #[test]
     fn who_computes_behind_a_full_queue_is_waited_for() {
-        let (door, strangers) = full_door();
-        let at = door.local_addr().unwrap();
+        let doors = full_doors(&[0]).unwrap();
+        let at = doors[0].0.local_addr().unwrap();
         let mut knock = Knock::default();
         assert!(matches!(knock_for(&mut knock, at, 20 * LOST), Answer::Waits));
         assert!(knock.is_unanswered(), "the queue is full");
-        drop((door, strangers));
-        assert!(
-            matches!(knock_for(&mut Knock::default(), at, LOST), Answer::Lost(_)),
-            "nobody listens there"
-        );
+        drop(doors);
+        let nobody = knock_for(&mut Knock::default(), at, LOST);
+        assert!(matches!(nobody, Answer::Lost(_)), "nobody listens there");
     }
 
-    /// An address that nobody has (RFC 5737): there is no answer at any port, or no way.
+    /// As far as it is asked: a port in two looks, a second apart.
     #[test]
     fn a_host_that_says_nothing_is_lost() {
-        let at = "192.0.2.1:4711".parse().unwrap();
+        let looks = LOST.as_secs() as u16 + 4;
+        let some =
+            |base: u16| full_doors(&(0..=looks / 2).map(|beside| base ^ beside).collect::<Vec<_>>()).ok();
+        let doors = (20_000..32_000).step_by(64).find_map(some).expect("ports that nobody has");
+        let at = doors[0].0.local_addr().unwrap();
         assert!(matches!(knock_for(&mut Knock::default(), at, 2 * LOST), Answer::Lost(_)));
     }
 }
