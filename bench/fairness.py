@@ -8,7 +8,6 @@ Of each pair the flow that is measured against begins first and goes on longest;
 which it is built, it needs root, iproute2, /dev/net/tun and a C compiler.
 """
 
-import argparse
 import pathlib
 import statistics
 import subprocess
@@ -34,16 +33,8 @@ CLIENT = "import fcntl,select,socket,struct,sys,time\nc=socket.create_connection
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mpiexec", default=str(loss.HERE.parent / "build/bin/mpiexec"))
-    parser.add_argument("--mpicc", default=str(loss.HERE.parent / "build/bin/mpicc"))
-    parser.add_argument("--mbit", type=float, default=200)
+    parser = loss.common(__doc__, mbit=200, transports="rc,rd,ud", seconds=10)
     parser.add_argument("--link", default="100:64000,2500:256000", help="DELAY:QUEUE,…: each way in microseconds, and what waits in front of it in bytes")
-    parser.add_argument("--congestion", default="reno,bbr")
-    parser.add_argument("--transports", default="rc,rd,ud")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for Tern")
     return parser.parse_args()
 
 
@@ -91,21 +82,14 @@ def main():
     rows = {}
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        subprocess.run(["cc", "-O2", "-o", scratch / "link", loss.HERE / "link.c"], check=True)
-        subprocess.run([given.mpicc, "-O2", "-o", scratch / "loss", loss.HERE / "loss.c"], check=True)
-        loss.launcher(scratch)
         ways = [*SOCKETS, *given.transports.split(",")]
         links = [pair.split(":") for pair in given.link.split(",")]
-        given.delay = links[0][0]
         link = loss.Link(scratch, given)
         try:
-            for number in range(given.rounds):
+            for _ in range(given.rounds):
                 for delay, queue, congestion in [(*pair, c) for pair in links for c in given.congestion.split(",")]:
-                    for host in loss.HOSTS:
-                        subprocess.run(loss.inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={congestion}"), check=True)
                     for way in ways:
-                        link.words = [str(w) for w in (scratch / "link", *loss.HOSTS, "--mbit", given.mbit, "--delay", delay, "--queue", queue)]
-                        link.open(0, number + 1)
+                        link.open(congestion, "--delay", delay, "--queue", queue)
                         try:
                             mine, others = beside(given, scratch, way, congestion)
                         finally:
@@ -113,8 +97,7 @@ def main():
                         rows.setdefault((delay, queue, congestion), {}).setdefault(way, []).append((mine, others))
                         print(f"{delay} us, {queue} bytes, {congestion}: {way:7} {mine:6.1f} beside {others:6.1f} Mbit/s   ({said})", flush=True)
         finally:
-            for host in loss.HOSTS:
-                subprocess.run(["ip", "netns", "del", host])
+            link.remove()
     print("| one way, queue, TCP | " + " | ".join(ways) + " |")
     print("| --- |" + " ---: |" * len(ways))
     for (delay, queue, congestion), values in rows.items():

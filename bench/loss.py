@@ -23,18 +23,25 @@ MESSAGE = 256 << 10
 HOSTS = [f"loss{os.getpid()}{end}" for end in "ab"]
 
 
-def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def common(doc, **defaults):
+    """The options that all have who measure over this link."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpiexec", default=str(HERE.parent / "build/bin/mpiexec"))
     parser.add_argument("--mpicc", default=str(HERE.parent / "build/bin/mpicc"))
-    parser.add_argument("--mbit", type=float, default=1000)
+    parser.add_argument("--mbit", type=float)
+    parser.add_argument("--congestion", default="reno,bbr")
+    parser.add_argument("--transports")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for Tern")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def options():
+    parser = common(__doc__, mbit=1000, transports="rc,rd,ud,hybrid", seconds=2)
     parser.add_argument("--delay", type=float, default=50, help="each way, in microseconds")
     parser.add_argument("--loss", default="0,0.1,1,10", help="in per cent")
-    parser.add_argument("--congestion", default="reno,bbr")
-    parser.add_argument("--transports", default="rc,rd,ud,hybrid")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for Tern")
     return parser.parse_args()
 
 
@@ -47,10 +54,13 @@ def inside(host, *words):
 
 
 class Link:
-    """The link, and a cable beside it for the launcher."""
+    """The link, a cable beside it for the launcher, and what goes over it, compiled."""
 
     def __init__(self, scratch, given):
-        self.scratch = scratch
+        self.scratch, self.mbit = scratch, given.mbit
+        subprocess.run(["cc", "-O2", "-o", scratch / "link", HERE / "link.c"], check=True)
+        subprocess.run([given.mpicc, "-O2", "-o", scratch / "loss", HERE / "loss.c"], check=True)
+        launcher(scratch)
         for number, host in enumerate(HOSTS, 1):
             ip("netns", "add", host)
             ip("-n", host, "link", "set", "lo", "up")
@@ -58,14 +68,19 @@ class Link:
         for number, host in enumerate(HOSTS, 1):
             ip("-n", host, "addr", "add", f"10.77.41.{number}/24", "dev", "cable")
             ip("-n", host, "link", "set", "cable", "up")
-        words = [scratch / "link", *HOSTS, "--mbit", given.mbit, "--delay", given.delay]
-        self.words = [str(word) for word in words]
 
-    def open(self, loss, seed):
+    def remove(self):
+        for host in HOSTS:
+            subprocess.run(["ip", "netns", "del", host])
+
+    def open(self, congestion, *like):
+        """Like this, by link.c's options; TCP by this."""
+        for host in HOSTS:
+            subprocess.run(inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={congestion}"), check=True)
         # It must come in time, whatever else runs.
         priority = ["chrt", "-f", "20"] if shutil.which("chrt") else []
-        self.process = subprocess.Popen([*priority, *self.words, "--loss", str(loss), "--seed", str(seed)],
-                                        stdout=subprocess.PIPE, text=True)
+        words = [*priority, self.scratch / "link", *HOSTS, "--mbit", self.mbit, *like]
+        self.process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":
             sys.exit("loss: the link cannot be made")
         for number, host in enumerate(HOSTS, 1):
@@ -122,23 +137,17 @@ def main():
     rows = {}
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        subprocess.run(["cc", "-O2", "-o", scratch / "link", HERE / "link.c"], check=True)
-        subprocess.run([given.mpicc, "-O2", "-o", scratch / "loss", HERE / "loss.c"], check=True)
-        launcher(scratch)
         link = Link(scratch, given)
         try:
             for loss in given.loss.split(","):
                 for seed in range(1, given.rounds + 1):
                     for congestion in given.congestion.split(","):
-                        for host in HOSTS:
-                            subprocess.run(inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={congestion}"),
-                                           check=True)
                         # What is no TCP does not care which one it is.
                         is_first = congestion == given.congestion.split(",")[0]
                         ways = [t for t in given.transports.split(",") if is_first or t == "rc"]
                         for way in ["socket", *ways]:
                             name = f"{way} {congestion}" if way in ("socket", "rc", "hybrid") else way
-                            link.open(loss, seed)
+                            link.open(congestion, "--delay", given.delay, "--loss", loss, "--seed", seed)
                             try:
                                 value = bare(given) if way == "socket" else tern(given, scratch, way)
                             finally:
@@ -147,8 +156,7 @@ def main():
                             print(f"{loss:>5} % {name:14} {value:8.1f} Mbit/s   ({said})", flush=True)
                             time.sleep(0.1)
         finally:
-            for host in HOSTS:
-                subprocess.run(["ip", "netns", "del", host])
+            link.remove()
     losses = given.loss.split(",")
     print("| Mbit/s, lost | " + " | ".join(f"{loss} %" for loss in losses) + " |")
     print("| --- |" + " ---: |" * len(losses))

@@ -194,6 +194,10 @@ def in_twos(given):
     return [given[at:at + 2] for at in range(0, len(given), 2)]
 
 
+# Tern's own libibverbs in place of the system's.
+OWN_LIBIBVERBS = ["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={ROOT / 'build' / 'lib' / 'tern' / 'verbs' / 'libibverbs.so.1'}"]
+
+
 def over(settings, transport, words):
     """The C tests on three ranks of one host over an adapter."""
     # Sends that have left over adapters cannot be cancelled, which MPI permits.
@@ -217,20 +221,17 @@ def over_adapters(short):
 
 def over_libibverbs(short):
     """Over Tern's own libibverbs, which stands for that of the system. What is long runs at night."""
-    library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
     # Each datagram costs much there, so programs that send many are for the night.
     p2p = ["p2p/blocking", "p2p/modes", "p2p/truncate", "p2p/status", "p2p/sendrecv"]
     few = one_sided(short)
-    settings = ["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}"]
     for transport, words in [("rc", ["p2p", "coll/reduce", "coll/alltoall", *few]), ("hybrid", ["p2p", *few]),
                              ("ud", p2p if short else ["p2p"])]:
-        yield Stage(f"over Tern's libibverbs, {transport}", over(settings, transport, words))
+        yield Stage(f"over Tern's libibverbs, {transport}", over(OWN_LIBIBVERBS, transport, words))
 
 
 def huge():
     """More at once than adapters move by one work request: on one host, over the software adapter and Tern's libibverbs."""
-    library = ROOT / "build" / "lib" / "tern" / "verbs" / "libibverbs.so.1"
-    ways = {"shared memory": [], "libibverbs": ["TERN_DEVICES=ibv", f"TERN_IBV_LIBRARY={library}", "TERN_TRANSPORT=rc"]}
+    ways = {"shared memory": [], "libibverbs": [*OWN_LIBIBVERBS, "TERN_TRANSPORT=rc"]}
     for transport in ("rc", "rd", "ud", "hybrid"):
         ways[transport] = ["TERN_DEVICES=rnic", f"TERN_TRANSPORT={transport}"]
     for protocol in protocols():

@@ -21,38 +21,24 @@ BOUND = 60
 def cases():
     for transport in TRANSPORTS:
         yield Case(f"strangers at all ports of one host, {transport}", lambda t, x=transport: at_home(t, x))
-        yield Case(f"strangers at all ports before ranks meet, {transport}", lambda t, x=transport: unmet(t, x), transport in ["rd", "ud"])
-        yield Case(f"strangers at all ports of a rank that computes, {transport}", lambda t, x=transport: computes(t, x), True)
+        yield Case(f"strangers at all ports before ranks meet, {transport}", lambda t, x=transport: lost(t, x, "first"), transport in ["rd", "ud"])
+        yield Case(f"strangers at all ports of a rank that computes, {transport}", lambda t, x=transport: lost(t, x, "computes"), True)
     for transport in ["rc", "hybrid"]:
         yield Case(f"strangers at all ports of two namespaces, {transport}", lambda t, x=transport: between(t, x), transport == "rc")
 
 
-def unmet(tools, transport):
-    """All places of both ranks are taken by who says nothing, before the ranks have met."""
-    begin = tools.scratch / f"begin-{transport}"
-    words = ["-n", 2, "--genv", "TERN_DEVICES", "rnic", "--genv", "TERN_TRANSPORT", transport, tools.program("lost"), "first", begin]
+def lost(tools, transport, what):
+    """Strangers at the ports of two ranks that have not met yet (`first`), or of which one lets nobody in for 40 s while its peer waits
+    for it (`computes`)."""
+    begin = tools.scratch / f"begin-{what}-{transport}"
+    words = ["-n", 2, "--genv", "TERN_DEVICES", "rnic", "--genv", "TERN_TRANSPORT", transport, tools.program("lost"), what, begin]
     with tools.job(*words) as job:
         job.wait_for("both ranks to begin", lambda: job.printed().count("met") == 2)
-        with scanned([], met(job)):
+        with scanned([], re.findall(r"^met: rank \d+, process (\d+)$", job.printed(), re.M)):
             begin.touch()
             outcome = job.end(BOUND)
     outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == 2, "that all arrives")
     outcome.expect(outcome.err == "", "silence")
-
-
-def computes(tools, transport):
-    """Strangers fill the queue of a rank that lets nobody in for 40 s, while its peer waits for it."""
-    words = ["-n", 2, "--genv", "TERN_DEVICES", "rnic", "--genv", "TERN_TRANSPORT", transport, tools.program("lost"), "computes", "nothing"]
-    with tools.job(*words) as job:
-        job.wait_for("both ranks to meet", lambda: job.printed().count("met") == 2)
-        with scanned([], met(job)):
-            outcome = job.end(BOUND)
-    outcome.expect(outcome.code == 0 and outcome.out.count("all went well") == 2, "that all arrives")
-    outcome.expect(outcome.err == "", "silence")
-
-
-def met(job):
-    return re.findall(r"^met: rank \d+, process (\d+)$", job.printed(), re.M)
 
 
 def at_home(tools, transport):

@@ -222,8 +222,8 @@ impl Arrived {
     /// What settings ask of a rank that reaches others.
     fn has_met(&self, world: &mut World) -> std::result::Result<(), String> {
         engine::permit(self.settings.text("TERN_PROGRESS") == "engine");
-        if let Some(measured) = world.tariff.measured() {
-            world.engine.begin_with(&measured);
+        if let Some(costs) = world.tariff.measured() {
+            world.engine.begin_with(&costs);
         }
         world.engine.fix_manner(Manner::named(self.settings.text("TERN_MANNER")));
         world.engine.verify_registrations(self.settings.flag("TERN_REGISTERED_VERIFY"));

@@ -15,7 +15,6 @@ pub mod message;
 pub mod reliable;
 mod rendezvous;
 
-pub use choice::facts::Measured;
 pub use choice::habits::Manner;
 pub use choice::tuning::{Figures, Tuning};
 pub use choice::way::Protocol;

@@ -5,7 +5,7 @@ use fabric::settings::Settings;
 use fabric::{COPY_LEVELS, Caps, Costs, Distance, Source};
 use proto::channel;
 use proto::choice::edge::{edge, edge_of_data};
-use proto::choice::facts::{Facts, Measured};
+use proto::choice::facts::Facts;
 
 /// What a byte costs, in nanoseconds, while the data of a call fit a level of the memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -216,16 +216,20 @@ impl Tariff {
         self
     }
 
-    /// What messages between hosts take, if that was measured.
-    pub fn measured(&self) -> Option<Measured> {
+    /// What messages between hosts cost protocols, if that was measured: a read takes one way more.
+    pub fn measured(&self) -> Option<Costs> {
         let Rates { latency_ns, overhead_ns, receive_ns, gap_ns, .. } = self.network;
-        let measured = Measured {
-            latency_ns: latency_ns + overhead_ns + receive_ns,
+        let bare_ns = latency_ns + overhead_ns + receive_ns;
+        let costs = Costs {
+            source: self.source,
+            latency_ns: bare_ns,
             wire_ns_per_byte: self.network.levels[0].link,
             gap_ns,
             post_ns: overhead_ns,
+            read_ns: bare_ns,
+            ..Costs::default()
         };
-        (self.source == Source::Kept).then_some(measured)
+        (self.source == Source::Kept).then_some(costs)
     }
 
     /// The same where it was measured what messages take between the hosts.

@@ -151,26 +151,13 @@ pub struct Path {
     pub tuning: Tuning,
 }
 
-/// What messages took to other hosts, as jobs before this one have measured it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Measured {
-    /// A message that carries nothing, one way, in ns.
-    pub latency_ns: f64,
-    /// Each byte of a long one, in ns.
-    pub wire_ns_per_byte: f64,
-    /// From one message to the next, in ns.
-    pub gap_ns: f64,
-    /// Of the processor for a message, in ns.
-    pub post_ns: f64,
-}
-
 impl Path {
-    /// Begins with what was measured before; a read takes one way more.
-    pub(crate) fn begin_with(&mut self, measured: &Measured) {
-        let fact = |value| Fact::new(value, Source::Kept);
-        self.write = Line::new((measured.latency_ns, measured.wire_ns_per_byte), Source::Kept);
-        (self.read, self.latency) = (fact(measured.latency_ns), fact(measured.latency_ns));
-        (self.gap, self.post) = (fact(measured.gap_ns), fact(measured.post_ns));
+    /// Begins with what messages cost by these, whatever was assumed; of the device and its tuning everything stays.
+    pub(crate) fn begin_with(&mut self, costs: &Costs) {
+        let fact = |prior| Fact::new(prior, costs.source);
+        self.write = Line::new((costs.latency_ns, costs.wire_ns_per_byte), costs.source);
+        (self.read, self.latency) = (fact(costs.read_ns), fact(costs.latency_ns));
+        (self.gap, self.post) = (fact(costs.gap_ns), fact(costs.post_ns));
     }
 
     fn new(costs: &Costs, caps: &Caps, rails: usize, eager_bytes: usize) -> Path {

@@ -3,10 +3,9 @@
 
 use super::Engine;
 use crate::choice::eager_limit::EagerLimit;
-use crate::choice::facts::Measured;
 use crate::memory::bounce::Bounce;
 use crate::memory::staging::Staging;
-use fabric::{Device, Distance, Fault};
+use fabric::{Costs, Device, Distance, Fault};
 
 impl<D: Device> Engine<D> {
     /// Changes the device, which may know more peers afterwards, or reach those of another host for the first time.
@@ -42,9 +41,10 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// What messages take to other hosts was measured by jobs before this one: protocols are chosen by that from the first message on.
-    pub fn begin_with(&mut self, measured: &Measured) {
-        self.learner.facts.paths[Distance::Network as usize].begin_with(measured);
+    /// What messages take to other hosts was measured by jobs before this one: protocols are chosen by that from the first message on. Of
+    /// `costs` latency, bytes on the wire, gap, post and read count.
+    pub fn begin_with(&mut self, costs: &Costs) {
+        self.learner.facts.paths[Distance::Network as usize].begin_with(costs);
         if self.limits.adapt && self.limits.force.is_none() {
             self.rendezvous().refresh();
         }

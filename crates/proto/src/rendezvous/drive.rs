@@ -260,8 +260,10 @@ impl<D: Device> Rendezvous<'_, D> {
             return self.end_if_drained(id);
         }
         match result {
-            Ok(()) if self.backlog.has_more(work) => {}
             Ok(()) => {
+                if self.backlog.has_more(work) {
+                    return;
+                }
                 let step = self.happen(id, Happening::Completed((work >> 32) as u32));
                 assert_ne!(step, Step::Illegal, "a completion that its machine did not ask for");
                 self.conclude(id, step);

@@ -220,7 +220,6 @@ impl Rnic {
                 if let Some(peer) = meeting.to
                     && matches!(self.contacts[peer], Contact::Begun(_))
                 {
-                    self.again.has_met(peer);
                     self.connected(peer, meeting.frames.socket, agreed, &early, seals);
                 }
             }

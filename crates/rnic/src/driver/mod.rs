@@ -242,6 +242,7 @@ impl Rnic {
             Contact::Begun(waiting) | Contact::Expected(waiting) => waiting,
             _ => VecDeque::new(),
         };
+        self.again.has_met(peer);
         self.watch.begin(self.clock_ns());
         let mut link = Box::new(Link::new(socket, Connection::new(settings), early, seals));
         for (posted, work) in waiting {

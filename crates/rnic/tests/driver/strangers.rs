@@ -1,12 +1,20 @@
 //! Who is not of the job, at the ports of its ranks; and a port that is not that of a rank.
 
-use super::job::{LOCAL, LONG, SECRET, memory};
+use super::job::{LOCAL, LONG, Listen, SECRET, memory};
 use super::{end, until};
 use fabric::Verbs;
-use rnic::Listening;
+use rnic::{Listening, Rnic};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Instant;
+
+/// Two ranks of a job, and where they listen.
+fn two(listen: Listen) -> ([Rnic; 2], Vec<SocketAddr>) {
+    let listening = [0, 1].map(|_| listen(LOCAL).unwrap());
+    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
+    let mut me = 0..;
+    (listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap()), addresses)
+}
 
 /// A port scan, and strangers who say nothing: ranks find each other all the same.
 #[test]
@@ -34,10 +42,7 @@ fn strangers_are_in_nobodys_way() {
 /// More strangers than there are places for, who stay: a rank of the job takes the place of one.
 #[test]
 fn strangers_make_room_for_ranks() {
-    let listening = [0, 1].map(|_| Listening::at(LOCAL).unwrap());
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let mut me = 0..;
-    let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
+    let (mut job, addresses) = two(Listening::at);
     let mut strangers = Vec::new();
     for _ in 0..200 {
         strangers.push(TcpStream::connect(addresses[1]).unwrap());
@@ -79,10 +84,7 @@ fn who_is_turned_away_asks_again() {
 /// Datagrams of strangers, and of a rank with another secret: nobody answers, nothing is placed, ranks go on.
 #[test]
 fn datagrams_of_strangers_are_dropped() {
-    let listening = [0, 1].map(|_| Listening::for_datagrams(LOCAL).unwrap());
-    let addresses: Vec<SocketAddr> = listening.iter().map(|l| l.address().unwrap()).collect();
-    let mut me = 0..;
-    let mut job = listening.map(|l| l.open(me.next().unwrap(), addresses.clone().into(), SECRET).unwrap());
+    let (mut job, addresses) = two(Listening::for_datagrams);
     let wrong = Listening::for_datagrams(LOCAL).unwrap();
     let mut wrong = wrong.open(0, addresses.clone().into(), [9; 16]).unwrap();
     wrong.post_send(1, 0, &[], 1).unwrap();

@@ -2,11 +2,9 @@
 //! the same messages must arrive, whole and in order.
 
 use crate::adapter::{Adapter, Net};
-use fabric::{Device, Distance, Fault, Nap, Source, Span};
+use fabric::{Costs, Device, Distance, Fault, Nap, Source, Span};
 use proto::channel::{Channel, Settings};
-use proto::{
-    EagerBy, Engine, Event, Failure, Limits, Manner, Measured, Mode, OpId, Outcome, Protocol, Tuning, Want,
-};
+use proto::{EagerBy, Engine, Event, Failure, Limits, Manner, Mode, OpId, Outcome, Protocol, Tuning, Want};
 use shm::{Options, Shm};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -496,7 +494,10 @@ fn what_was_measured_before_is_begun_with() {
     let mut engine = Engine::new(channel, limits());
     let path = |engine: &Engine<Channel<Adapter>>, distance| engine.learner().facts.path(distance).clone();
     let host = path(&engine, Distance::Host);
-    engine.begin_with(&Measured { latency_ns: 7e3, wire_ns_per_byte: 3.0, gap_ns: 900.0, post_ns: 800.0 });
+    let (source, latency_ns, read_ns) = (Source::Kept, 7e3, 7e3);
+    let (wire_ns_per_byte, gap_ns, post_ns) = (3.0, 900.0, 800.0);
+    let costs = Costs { source, latency_ns, wire_ns_per_byte, gap_ns, post_ns, read_ns, ..Costs::default() };
+    engine.begin_with(&costs);
     let far = path(&engine, Distance::Network);
     assert_eq!((far.write.at(1000.0), far.write.origin()), (10e3, Source::Kept));
     let facts = [far.latency, far.read, far.gap, far.post].map(|fact| (fact.value, fact.origin()));
