@@ -109,12 +109,16 @@ impl Carriers {
             let settings = channel::Settings { slots: SLOTS, frame_bytes, ..plain };
             return Channel::new(Reliable::plain(adapter), settings);
         };
+        let plain = channel::Settings::default();
+        let is_long = connections > 0 && adapter.caps().at_once_bytes > 0;
         let settings = channel::Settings {
+            frame_bytes: if is_long { channel::STREAM_FRAME_BYTES } else { plain.frame_bytes },
+            staged_bytes: plain.frame_bytes,
             slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
             slot_bytes: HYBRID_SLOT_BYTES,
             fast_peers: connections,
             window: WINDOW,
-            ..channel::Settings::default()
+            ..plain
         };
         let reliable = reliable::Settings {
             connections,

@@ -94,7 +94,7 @@ impl Ways {
                 // Packets of this peer may come from here on: nothing of it waits in front of them.
                 self.last_came(from, verbs)?;
             } else {
-                let Some((buffer, work)) = self.receives.pop_front() else { break };
+                let Some((buffer, work)) = self.receives.pop() else { break };
                 self.message_came(from, index, len, (buffer, work), verbs);
             }
             self.held.pop_front();
@@ -254,12 +254,12 @@ impl Ways {
     ) -> Result<bool, String> {
         let begun = self.peer(from).filling.take();
         let Some((buffer, work, at)) =
-            begun.or_else(|| self.receives.pop_front().map(|(buffer, work)| (buffer, work, 0)))
+            begun.or_else(|| self.receives.pop().map(|(buffer, work)| (buffer, work, 0)))
         else {
             return Ok(false);
         };
         if at + payload.len > buffer.span.len {
-            self.receives.push_front((buffer, work));
+            self.receives.push((buffer, work));
             return Err(format!("{} bytes for a receive buffer of {}", at + payload.len, buffer.span.len));
         }
         verbs.copy(buffer.span.addr + at, payload.addr, payload.len);

@@ -167,7 +167,7 @@ struct Ways {
     buffers: Vec<Local>,
     kept: usize,
     /// Receive buffers of whom this is for, and messages over connections that wait for one: of whom, buffer, length.
-    receives: VecDeque<(Local, u64)>,
+    receives: Vec<(Local, u64)>,
     held: VecDeque<(Rank, u32, usize)>,
     /// What peers may write and read.
     regions: SpreadMap<u32, Span>,
@@ -216,7 +216,9 @@ impl<V: Verbs> Reliable<V> {
         }
         caps.depth = DEPTH;
         caps.inline_bytes = caps.inline_bytes.min(256);
-        caps.at_once_bytes = 0;
+        // What goes by packets is copied; a connection takes at once what a receive buffer has room for.
+        let over_connections = if settings.connections > 0 { settings.message_bytes } else { 0 };
+        caps.at_once_bytes = caps.at_once_bytes.min(over_connections);
         caps.transfer_bytes = caps.transfer_bytes.min(u32::MAX as usize); // a request to read says its length in 32 bits
         caps.gather = caps.gather.min(2);
         let len = caps.datagram_bytes.max(settings.message_bytes).next_multiple_of(8);
@@ -236,7 +238,7 @@ impl<V: Verbs> Reliable<V> {
             notes: Pool::new(RAIL, HEAD_LEN, NOTES),
             buffers,
             kept: 0,
-            receives: VecDeque::new(),
+            receives: Vec::new(),
             held: VecDeque::new(),
             regions: SpreadMap::default(),
             through: Vec::new(),

@@ -280,7 +280,7 @@ impl Ways {
             result: Err(why.clone()),
         }));
         if let Some((buffer, work, _)) = begun {
-            self.receives.push_front((buffer, work));
+            self.receives.push((buffer, work));
         }
         freed.into_iter().for_each(|slot| self.packet_is_there(slot));
         for (index, _) in kept {

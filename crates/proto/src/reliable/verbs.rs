@@ -166,7 +166,8 @@ impl<V: Verbs> Verbs for Reliable<V> {
     fn post_receive(&mut self, rail: usize, buffer: Local, work: u64) {
         match &mut self.ways {
             None => self.verbs.post_receive(rail, buffer, work),
-            Some(ways) => ways.receives.push_back((buffer, work)),
+            // The one that was read last is in the caches, and those that nobody needs are never touched.
+            Some(ways) => ways.receives.push((buffer, work)),
         }
     }
 
@@ -194,7 +195,11 @@ impl<V: Verbs> Verbs for Reliable<V> {
         remote: Option<Remote>,
         work: u64,
     ) -> Result<bool, Fault> {
-        if self.ways.is_some() { Ok(false) } else { self.verbs.post_at_once(to, parts, remote, work) }
+        if self.ways.as_mut().is_some_and(|ways| !ways.peer(to).route.is_connected()) {
+            return Ok(false);
+        }
+        let over = |verbs: &mut V, work| verbs.post_at_once(to, parts, remote, work);
+        self.post(to, len_of(parts), work, over, |_| unreachable!("there is a connection"))
     }
 
     fn post_read(

@@ -136,7 +136,7 @@ impl Listening {
             None => None,
         };
         let watch = Watch::new(&epoll, addresses.len()).map_err(refused)?;
-        let by_streams = matches!(door, Door::Connections(_)) && unreliable.is_none();
+        let by_streams = matches!(door, Door::Connections(_));
         let caps = caps(unreliable.as_ref().map_or(0, |unreliable| unreliable.payload()), by_streams);
         Ok(Rnic {
             me,
@@ -180,7 +180,7 @@ impl Listening {
     }
 }
 
-/// What the adapter can do; `datagram_bytes` is the payload of an unreliable datagram, `by_streams` whether there are connections alone.
+/// What the adapter can do; `datagram_bytes` is the payload of an unreliable datagram, `by_streams` whether there are connections.
 fn caps(datagram_bytes: usize, by_streams: bool) -> VerbsCaps {
     VerbsCaps {
         name: "rnic",

@@ -62,7 +62,15 @@ fn unreliable_datagrams() -> Vec<Device> {
 /// Each peer may have a connection, has it soon if it is spoken to, and keeps it.
 fn hybrid() -> Vec<Device> {
     let peers = RANKS - 1;
-    let settings = Settings { slots: 16, slot_bytes: 4096 + 24, fast_peers: peers, ..Settings::default() };
+    let plain = Settings::default();
+    let settings = Settings {
+        frame_bytes: STREAM_FRAME_BYTES,
+        staged_bytes: plain.frame_bytes,
+        slots: 16,
+        slot_bytes: 4096 + 24,
+        fast_peers: peers,
+        ..plain
+    };
     let reliable = reliable::Settings {
         connections: peers,
         message_bytes: settings.frame_bytes + 1024,
