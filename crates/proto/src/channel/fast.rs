@@ -59,10 +59,15 @@ impl<V: Verbs> Channel<V> {
     /// Credits have run out: reads all news of them, also from frames that nobody has asked for
     /// yet, which may be why the peer has written no more.
     pub(super) fn refresh(&mut self, p: usize) {
+        self.read_news(p);
+        self.pump();
+    }
+
+    /// Reads what has been written of credits, without asking the adapter what else has come.
+    pub(super) fn read_news(&mut self, p: usize) {
         if let Err(what) = self.read_credits(p) {
             self.fail(p, what);
         }
-        self.pump();
     }
 
     fn read_credits(&mut self, p: usize) -> Result<(), Malformed> {

@@ -330,12 +330,15 @@ impl<V: Verbs> Channel<V> {
         let fits = self.peers[p].ring_out.as_ref().is_some_and(|ring| len <= ring.slot_bytes());
         let has_credit = |peer: &Peer| fits && peer.ring_out.as_ref().is_some_and(|ring| ring.has_credit());
         if !has_credit(&self.peers[p]) {
-            if fits || self.peers[p].buffers_held >= self.settings.window as u32 {
+            if self.peers[p].buffers_held >= self.settings.window as u32 {
                 self.refresh(p);
                 self.fetch(p); // slots may have been given to a rank that only sends
-                if self.peers[p].failed {
-                    return None;
-                }
+            } else if fits {
+                // To ask the adapter as well would end the burst in which frames leave together.
+                self.read_news(p);
+            }
+            if self.peers[p].failed {
+                return None;
             }
             if !has_credit(&self.peers[p]) {
                 if fits {
