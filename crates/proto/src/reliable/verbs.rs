@@ -38,15 +38,27 @@ impl<V: Verbs> Reliable<V> {
         over: impl FnOnce(&mut V, u64) -> Result<bool, Fault>,
         job: impl FnOnce(&V) -> Job,
     ) -> Result<bool, Fault> {
-        let Some(ways) = &mut self.ways else { return over(&mut self.verbs, work) };
-        if !ways.peer(to).route.is_connected() {
-            let job = job(&self.verbs);
-            let posted = ways.post(to, job, &mut self.verbs);
+        if let Some(ways) = &mut self.ways
+            && !ways.peer(to).route.is_connected()
+        {
+            let posted = ways.post(to, job(&self.verbs), &mut self.verbs);
             // A window may be full, or packets lacking, only because who sends and computes has not looked for acknowledgements, which are behind
             // the ends of what it has sent.
             while self.ways.as_mut().is_some_and(|ways| ways.is_held_up(to)) && self.look() {}
             return posted;
         }
+        self.pass(to, bytes, work, over)
+    }
+
+    /// Posts to a peer that is not reached by packets.
+    fn pass(
+        &mut self,
+        to: Rank,
+        bytes: usize,
+        work: u64,
+        over: impl FnOnce(&mut V, u64) -> Result<bool, Fault>,
+    ) -> Result<bool, Fault> {
+        let Some(ways) = &mut self.ways else { return over(&mut self.verbs, work) };
         let bytes = bytes as u64;
         let work = ways.passing(to, work, bytes, self.verbs.now_ns());
         let posted = over(&mut self.verbs, work);
@@ -198,8 +210,7 @@ impl<V: Verbs> Verbs for Reliable<V> {
         if self.ways.as_mut().is_some_and(|ways| !ways.peer(to).route.is_connected()) {
             return Ok(false);
         }
-        let over = |verbs: &mut V, work| verbs.post_at_once(to, parts, remote, work);
-        self.post(to, len_of(parts), work, over, |_| unreachable!("there is a connection"))
+        self.pass(to, len_of(parts), work, |verbs, work| verbs.post_at_once(to, parts, remote, work))
     }
 
     fn post_read(
@@ -219,7 +230,7 @@ impl<V: Verbs> Verbs for Reliable<V> {
             return ways.post_read(from, local, remote, work, &mut self.verbs);
         }
         let over = |verbs: &mut V, work| verbs.post_read(from, rail, local, remote, work);
-        self.post(from, local.span.len, work, over, |_| unreachable!("there is a connection"))
+        self.pass(from, local.span.len, work, over)
     }
 
     /// Datagrams that are sent again would be carried out again, and where there are some a message may go another way than this.

@@ -72,6 +72,8 @@ pub struct Net {
     pub flushes: u32,
     /// Writes of which it was said that a frame follows.
     pub leads: u32,
+    /// How often all ranks together have asked what has ended.
+    pub polls: u32,
     hosts: Vec<Host>,
     queues: Vec<VecDeque<Posted>>,
     /// Completions at the poster that have not come yet.
@@ -149,6 +151,7 @@ impl Net {
             look_ns: 1000,
             flushes: 0,
             leads: 0,
+            polls: 0,
             hosts: (0..size).map(|_| Host::default()).collect(),
             queues: (0..size * size * RAILS_MAX).map(|_| VecDeque::new()).collect(),
             late: (0..size).map(|_| VecDeque::new()).collect(),
@@ -507,7 +510,9 @@ impl Verbs for Adapter {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        self.net.get().hosts[self.me].completions.pop_front()
+        let mut net = self.net.get();
+        net.polls += 1;
+        net.hosts[self.me].completions.pop_front()
     }
 
     fn touched(&mut self, position: usize) -> Option<Rank> {

@@ -88,6 +88,8 @@ fn every_limits() -> Vec<Limits> {
         Limits { rtr: false, ..limits() },
         Limits { remote_access: false, ..limits() },
         Limits { eager_bytes: 0, ..limits() },
+        // All that an adapter takes at once leaves so.
+        Limits { eager_bytes: STREAM_FRAME_BYTES, unexpected_bytes: 64 << 20, ..limits() },
     ];
     for (protocol, _) in Protocol::ALL {
         all.push(Limits { force: Some(protocol), ..limits() });

@@ -87,6 +87,24 @@ fn when_credits_run_out_send_recv_takes_over_and_then_the_sender_waits() {
     assert_eq!(channels[0].counters().get(Event::FastPath), fast + 1);
 }
 
+/// Each question to the adapter ends a burst of frames that leave together.
+#[test]
+fn a_frame_behind_full_slots_asks_the_adapter_nothing_while_there_is_room() {
+    let (net, mut channels) = connected(&settings());
+    let passed = |channels: &[Channel<Adapter>; 2]| channels[0].counters().get(Event::SendRecvPath);
+    let (before, mut number) = (passed(&channels), 0);
+    let polls = net.get().polls;
+    while passed(&channels) == before {
+        assert!(channels[0].try_send(1, [7, number], Span::EMPTY));
+        number += 1;
+    }
+    assert_eq!((number, net.get().polls), (8, polls), "seven slots, and one buffer");
+    while channels[0].try_send(1, [7, number], Span::EMPTY) {
+        number += 1;
+    }
+    assert!(net.get().polls > polls, "credits of a peer that takes nothing");
+}
+
 #[test]
 fn credits_ride_on_frames_of_the_other_direction() {
     let (net, mut channels) = connected(&settings());
