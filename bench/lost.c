@@ -1,18 +1,23 @@
 /* What an application loses to its messages: rounds in which every rank writes what it sends,
  * starts the exchange, computes, completes the exchange and reads what it got. Lost is how long
  * such a round takes beyond the computation of the rank that computes longest, for the job as a
- * whole: from the last rank's end of one round to the last rank's end of the next. Writing and
+ * whole: from the last rank's end of one round to the last rank's end of the next. What the computation takes
+ * is measured on all ranks at once, shortly before, for a virtual machine's cores are disturbed now and then. Writing and
  * reading count (`alone` is a round of just these), since a message that leaves its data in the
- * wrong cache is paid for there; so does what a library's threads take from the computation.
+ * wrong cache is paid for there; so does what a library's threads take from the computation. Two ranks' rounds are told apart
+ * by whether their cores were near each other or far.
  *
  * The clocks of all ranks must agree, that is ranks of one host. */
 #include "bench.h"
+#include "cores.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 400, LEAST = 40, WARM_UP = 12, MOST_PEERS = 2, MOST_REQUESTS = 4 };
+enum { GROUP = 10, GROUPS = 40, LEAST = 4, WARM_UP = 12, SETTLE = 2, MOST_PEERS = 2, MOST_REQUESTS = 4 };
+/* The state of a group in which it changed. */
+enum { CHANGED = CORES_STATES };
 
 static uint64_t *out, *in;
 
@@ -139,55 +144,86 @@ static const struct variant {
 } variants[] = { { "alone", alone }, { "halo", halo }, { "blocking", blocking },
 	         { "ibcast", ibcast }, { "iallreduce", iallreduce }, { "ialltoall", ialltoall } };
 
-/* What the computation takes here and now while nothing disturbs it. */
-static double computed(double seconds)
+static int state_now(void)
 {
-	double took[15];
-	for (int i = 0; i < 15; i++) {
+	return bench.ranks == 2 ? cores_state() : 0;
+}
+
+/* Groups of rounds: when each round ended, and before them the one that came first; how long the computation took as often without
+ * a message, and the state of the cores. */
+struct group {
+	double end[GROUP + 1];
+	double computing[GROUP];
+};
+
+static void compute_alone(double seconds, double *took)
+{
+	for (int i = 0; i < GROUP; i++) {
 		double begin = now();
 		if (seconds > 0)
 			bench_compute(seconds);
-		took[i] = now() - begin;
+		took[i] = seconds > 0 ? now() - begin : 0;
 	}
-	return spread_of(took, 15).low;
+	/* With more ranks than cores the computations of those that share one follow each other, each as if it were alone. */
+	int turns = (bench.ranks + bench.cores - 1) / bench.cores;
+	if (turns == 1)
+		return;
+	double least = spread_of(took, GROUP).low;
+	for (int i = 0; i < GROUP; i++)
+		took[i] = turns * least;
 }
 
-/* The largest of what the ranks give, on all of them. */
-static double largest(double value)
+/* Gives the state of the cores. */
+static int run_group(const struct variant *v, size_t size, double seconds, struct group *group, int *round)
 {
-	double most;
-	MPI_Allreduce(&value, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	return most;
+	int before = state_now();
+	compute_alone(seconds, group->computing);
+	for (int i = -SETTLE; i <= GROUP; i++) {
+		v->round(size, (*round)++, seconds);
+		if (i >= 0)
+			group->end[i] = now();
+	}
+	return state_now() == before ? before : CHANGED;
+}
+
+/* What was lost in the rounds of groups in one state. `worst` has the last end and the longest computation of each. */
+static void tell(const char *name, size_t size, struct group *worst, const int *state, int groups, int which)
+{
+	static double lost[GROUPS * GROUP];
+	int rounds = 0;
+	for (int g = 0; g < groups; g++) {
+		double computing = state[g] == which ? spread_of(worst[g].computing, GROUP).mid : 0;
+		for (int i = 0; i < GROUP && state[g] == which; i++)
+			lost[rounds++] = worst[g].end[i + 1] - worst[g].end[i] - computing;
+	}
+	if (rounds > 0)
+		emit("lost", bench.ranks == 2 ? cores_name(name, which) : name, size, scaled(spread_of(lost, rounds), 1e6), "us");
 }
 
 static void measure(const struct variant *v, size_t size, struct load load)
 {
-	static double end[ROUNDS + 1], last[ROUNDS + 1];
+	static struct group own[GROUPS], worst[GROUPS];
+	int state[GROUPS], groups = 0, round = 0;
 	double seconds = 1e-6 * load.us * (bench.rank == bench.ranks - 1 ? 1 + 0.01 * load.percent : 1);
-	/* With more ranks than cores the computations of those that share one follow each other. */
-	int turns = bench.cores < bench.ranks ? (bench.ranks + bench.cores - 1) / bench.cores : 1;
 	bench_sync();
-	double computing = turns * largest(computed(seconds));
-	double about = 1e-6 * load.us * turns + 20e-6 + 0.5e-9 * (double)size;
-	int rounds = (int)(bench.seconds / about);
-	rounds = rounds < LEAST ? LEAST : rounds > ROUNDS ? ROUNDS : rounds;
-	bench_sync();
-	for (int i = -WARM_UP; i <= rounds; i++) {
-		v->round(size, i + WARM_UP, seconds);
-		if (i >= 0)
-			end[i] = now();
+	double begin = now();
+	while (round < WARM_UP)
+		v->round(size, round++, seconds);
+	/* Rank 0's clock decides. */
+	while (groups < LEAST || (groups < GROUPS && bench_share(now() - begin) < bench.seconds)) {
+		state[groups] = run_group(v, size, seconds, &own[groups], &round);
+		groups++;
 	}
-	MPI_Reduce(end, last, rounds + 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+	MPI_Reduce(own, worst, groups * (int)(sizeof *own / sizeof(double)), MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
 	if (bench.rank != 0)
 		return;
-	for (int i = 0; i < rounds; i++)
-		end[i] = last[i + 1] - last[i] - computing;
 	char name[80];
 	if (load.percent)
 		snprintf(name, sizeof name, "%s, %d us, one rank %d %% longer", v->name, load.us, load.percent);
 	else
 		snprintf(name, sizeof name, "%s, %d us", v->name, load.us);
-	emit("lost", name, size, scaled(spread_of(end, rounds), 1e6), "us");
+	for (int which = 0; which < (bench.ranks == 2 ? CORES_STATES : 1); which++)
+		tell(name, size, worst, state, groups, which);
 }
 
 int main(int argc, char **argv)
@@ -200,6 +236,8 @@ int main(int argc, char **argv)
 	if (bench.min % 32 != 0)
 		bench_fail("sizes must be multiples of 32 bytes");
 	bench_compute(0);
+	if (bench.ranks == 2)
+		cores_start();
 	for (size_t k = 0; k < sizeof variants / sizeof *variants; k++) {
 		if (!bench_wanted(variants[k].name))
 			continue;

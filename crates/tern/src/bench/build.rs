@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::library::Library;
 
 const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-pthread", "-falign-loops=64", "-Wall", "-Wextra"];
-const SHARED: &[&str] = &["exchange.c", "bench.c", "stats.c"];
+const SHARED: &[&str] = &["exchange.c", "cores.c", "bench.c", "stats.c"];
 
 /// The directory with the benchmark sources: as installed, or in the source tree that holds this
 /// binary or the working directory.
@@ -27,7 +27,7 @@ pub fn compile(library: &Library, sources: &Path, program: &str, dir: &Path) -> 
     let mut files = vec![sources.join(program).with_extension("c")];
     files.extend(SHARED.iter().map(|file| sources.join(file)));
     let mut inputs = files.clone();
-    inputs.extend(["exchange.h", "bench.h", "stats.h"].map(|file| sources.join(file)));
+    inputs.extend(["exchange.h", "cores.h", "bench.h", "stats.h"].map(|file| sources.join(file)));
     inputs.push(library.mpicc.clone());
     let mut compiler = Command::new(&library.mpicc);
     compiler.envs(library.environment.iter().map(|(name, value)| (name, value)));
