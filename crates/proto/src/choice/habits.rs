@@ -163,8 +163,6 @@ impl Habits {
 
     /// How a message goes.
     pub fn next(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> Manner {
-        // If nothing is known of others like it: in this manner nobody waits for longer than there is need.
-        let first = if message.fits { Manner::Blocks } else { Manner::Shared };
         if let Some(manner) = self.fixed {
             return manner;
         }
@@ -191,9 +189,9 @@ impl Habits {
             let joins = course.joins.take().map(|manner| manner as usize);
             let way = course.comparison.next(At { is_round, is_cold, may_try, joins }, now_ns);
             let (mut manner, _) = Manner::ALL[way];
-            if is_busy && manner != first {
-                course.comparison.keep_to(first as usize);
-                manner = first;
+            if is_busy && manner != Manner::Blocks {
+                course.comparison.keep_to(Manner::Blocks as usize);
+                manner = Manner::Blocks;
             }
             if course.comparison.is_trying() {
                 if may_try {
@@ -208,13 +206,29 @@ impl Habits {
             self.courses.clear();
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
-        let mut comparison =
-            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns()).in_groups(group);
+        let first = self.first(&message) as usize;
+        let mut comparison = Comparison::new(first, Manner::ALL.len(), settle, now_ns()).in_groups(group);
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
         self.courses.insert(habit, Course { comparison, heard, growth, theirs: None, joins: None });
         manner
+    }
+
+    /// How the first message of a habit goes: in the manner in which nobody waits for longer than there is need. What fits no block goes
+    /// as messages of the nearest length to that peer are known to go best.
+    fn first(&self, message: &Leaving) -> Manner {
+        if message.fits {
+            return Manner::Blocks;
+        }
+        let new = Habit::of(message);
+        let is_known = |(habit, course): &(&Habit, &Course)| {
+            let is_like = habit.to == new.to && habit.context == new.context;
+            is_like && course.comparison.known_ns().count() > 1
+        };
+        let known = self.courses.iter().filter(is_known);
+        let nearest = known.min_by_key(|(habit, _)| habit.bits.abs_diff(new.bits));
+        nearest.map_or(Manner::Shared, |(_, course)| Manner::ALL[course.comparison.best()].0)
     }
 
     /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.
@@ -430,6 +444,9 @@ mod tests {
                 now_ns += if manner == best { 1_040_000 } else { 1_160_000 };
             }
             assert!(count > 2700, "{best:?} {count}");
+            // Longer messages begin as these go best; those to others know nothing.
+            assert_eq!(habits.next(leaving(1 << 22, 0), || now_ns), best);
+            assert_eq!(habits.next(Leaving { to: 2, ..leaving(1 << 22, 0) }, || now_ns), Manner::Shared);
         }
     }
 }
