@@ -35,7 +35,7 @@ const UNSAFE_IN: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("fabric", &[]),
     ("proto", &[]),
-    ("rnic", &["driver/memory.rs", "driver/segments.rs"]),
+    ("rnic", &["driver/memory.rs", "driver/options.rs"]),
     ("sim", &[]),
     ("ibv", &["cm.rs", "library.rs", "objects.rs"]),
     ("tern", &[]),

@@ -5,6 +5,7 @@
 //! of the first of it comes alone: where a long payload has come, little is read until it is known what follows. Where messages
 //! have MACs ([`super::seal`]) everything that comes waits until that of its FPDU was right.
 
+use super::backlog::Backlog;
 use super::burst::Burst;
 use super::memory;
 use super::postings::{INLINE, Posted, Postings};
@@ -39,6 +40,10 @@ const DIRECT: usize = 4096;
 const LONG: usize = 32 << 10;
 /// Room for what stands between the payloads of two FPDUs.
 const BETWEEN: usize = 64;
+/// How long there may be no room before what is left is copied, and how long whoever sends waits at all: what a megabyte takes over a
+/// quick link.
+const PATIENCE_NS: u64 = 20_000;
+const WHILE_NS: u64 = 300_000;
 /// Bytes taken in for one look: others wait for theirs.
 const LOOK_BYTES: usize = 1 << 20;
 
@@ -54,6 +59,8 @@ pub trait Landing: Sink {
 #[derive(Debug)]
 pub struct Link {
     socket: TcpStream,
+    /// What of it waits in the kernel.
+    backlog: Backlog,
     /// The state machine.
     pub connection: Connection,
     postings: Postings,
@@ -90,6 +97,7 @@ impl Link {
         let (sealed, kept) =
             if seals.is_some() { (early.to_vec(), vec![]) } else { (vec![], early.to_vec()) };
         Link {
+            backlog: Backlog::new(&socket),
             socket,
             connection,
             postings: Postings::default(),
@@ -128,8 +136,20 @@ impl Link {
         !self.has_unsent() && self.connection.may_send()
     }
 
-    /// The memory that was lent for what was posted last is needed no longer: what has not left is copied.
-    pub fn keep_last(&mut self) {
+    /// Sends what was posted last, whose memory is needed no longer then. As long as there is soon room again it leaves from there; what has not
+    /// left then is copied.
+    pub fn see_off(&mut self, regions: &Regions, clock_ns: impl Fn() -> u64) {
+        self.send(regions);
+        if !self.has_unsent() {
+            return;
+        }
+        let begun_ns = clock_ns();
+        let (mut moved_ns, mut now_ns) = (begun_ns, begun_ns);
+        while self.has_unsent() && now_ns - moved_ns < PATIENCE_NS && now_ns - begun_ns < WHILE_NS {
+            let has_moved = has_room(&self.socket) && self.send(regions);
+            now_ns = clock_ns();
+            moved_ns = if has_moved { now_ns } else { moved_ns };
+        }
         if self.has_unsent() {
             self.postings.keep_last();
         }
@@ -166,9 +186,13 @@ impl Link {
             match self.write() {
                 Ok(taken) => {
                     moved = true;
+                    self.backlog.took(taken);
                     self.took(taken);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return moved,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.backlog.is_full(&self.socket);
+                    return moved;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
                     // Who posted it gave no memory. The peer lives, and waits for the rest for ever.
@@ -443,4 +467,11 @@ impl<S: Sink> Sink for Noting<'_, S> {
     fn atomic(&mut self, stag: u32, to: u64, atomic: &Atomic) -> u64 {
         self.sink.atomic(stag, to, atomic)
     }
+}
+
+/// Whether the socket has room for much: the kernel says so only when a third of what may wait is free.
+fn has_room(socket: &TcpStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&now)).is_ok_and(|ready| ready > 0)
 }

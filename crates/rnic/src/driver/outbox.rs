@@ -120,7 +120,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use super::super::segments;
+    use super::super::options;
     use super::*;
     use std::net::UdpSocket;
     use std::time::Duration;
@@ -179,7 +179,7 @@ mod tests {
     fn datagrams_that_left_together_may_come_together() {
         let [out, socket] = sockets();
         let mut out = Talk::new(out);
-        if !segments::join(&socket) || !out.cut(0) {
+        if !options::join(&socket) || !out.cut(0) {
             return; // a kernel older than 5.0
         }
         let mut outbox = Outbox::new(&mut out);

@@ -69,7 +69,7 @@ impl Rnic {
         }
     }
 
-    /// Has the socket take a message from where it lies, and copies what that leaves. False if there is no connection yet, if others wait
+    /// Has the socket take a message from where it lies, see [`Link::see_off`](super::link::Link::see_off). False if there is no connection yet, if others wait
     /// for its socket, or for its peer to speak first, or if the message would wait for others to leave with.
     pub(super) fn post_to_stream(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> bool {
         let (posted, look) = (Posted { work, payload: Payload::of(parts) }, self.look);
@@ -80,10 +80,9 @@ impl Rnic {
         }
         link.burst.may_wait(look);
         self.watch.spoken(to);
+        let start = self.start;
+        link.see_off(&self.regions, || start.elapsed().as_nanos() as u64);
         self.send(to);
-        if let Contact::Connected(link) = &mut self.contacts[to] {
-            link.keep_last();
-        }
         true
     }
 }

@@ -4,7 +4,7 @@
 //! sends goes there from then on, what others send to the first one. Both have the same port: the kernel lets sockets
 //! share one that say so (SO_REUSEPORT) and have the same owner, and both say so for the moment of the second's birth alone.
 
-use super::segments;
+use super::options;
 use super::socket::hear;
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ pub struct Talk {
     last: Option<SocketAddr>,
     row: u32,
     ears: Option<Ears>,
-    /// Length at which datagrams are cut, and whether they may be joined ([`segments`]).
+    /// Length at which datagrams are cut, and whether they may be joined ([`options`]).
     cuts_at: usize,
     joins: bool,
 }
@@ -63,14 +63,14 @@ impl Talk {
 
     /// The same; datagrams of one sender may be handed out together, where the kernel does that.
     pub fn joining(all: UdpSocket) -> Talk {
-        let joins = segments::join(&all);
+        let joins = options::join(&all);
         Talk { joins, ..Talk::new(all) }
     }
 
-    /// See [`segments::cut`].
+    /// See [`options::cut`].
     pub fn cut(&mut self, len: usize) -> bool {
         self.cuts_at = len;
-        segments::cut(&self.all, len) && self.one.as_ref().is_none_or(|one| segments::cut(&one.socket, len))
+        options::cut(&self.all, len) && self.one.as_ref().is_none_or(|one| options::cut(&one.socket, len))
     }
 
     /// The socket by which this peer is reached.
@@ -169,9 +169,9 @@ impl Talk {
         sockopt::set_socket_reuseport(&socket, false)?;
         bound?;
         if self.joins {
-            segments::join(&socket);
+            options::join(&socket);
         }
-        if self.cuts_at > 0 && !segments::cut(&socket, self.cuts_at) {
+        if self.cuts_at > 0 && !options::cut(&socket, self.cuts_at) {
             return Err(ErrorKind::Unsupported.into());
         }
         net::connect(&socket, &with)?;

@@ -1,0 +1,142 @@
+//! How much of what a connection is given may wait in the kernel.
+//!
+//! What is written lies in the kernel's memory until it is acknowledged. Left to itself the kernel takes megabytes, the more the longer a
+//! program writes without a pause, and copies the end of a long message to memory that is in no cache any more, and that who receives it fetches from
+//! there again: over a link that needs little under way that is all loss, whatever congestion control there is
+//! (`docs/results/hosts.md`, «How much waits in the kernel»). What a link needs is its rate times its shortest round trip, both as the kernel measures them
+//! (`TCP_INFO`). Where so much and the same again does not fit any more, twice as much may wait, and beyond [`MOST`] as much as the kernel likes.
+
+use super::options;
+use rustix::net::sockopt;
+use std::net::TcpStream;
+
+/// Bytes to begin with. The kernel allows twice as much, for what it keeps of its own beside them.
+const LEAST: usize = 128 << 10;
+/// From here on the kernel is left to itself: it may take more than programs may ask for (`net.core.wmem_max`).
+const MOST: usize = 1 << 20;
+
+/// Where the kernel's `tcp_info` (include/uapi/linux/tcp.h) has the shortest round trip, in µs, and the rate at which bytes have arrived, in
+/// bytes a second.
+const MIN_RTT: usize = 148;
+const DELIVERY_RATE: usize = 160;
+
+/// Of one connection.
+#[derive(Debug)]
+pub struct Backlog {
+    /// Bytes that may wait; 0: what the kernel likes.
+    limit: usize,
+    /// Bytes that the socket has taken since it was last asked what the link needs.
+    taken: usize,
+}
+
+impl Backlog {
+    /// Of a connection that has carried nothing.
+    pub fn new(socket: &TcpStream) -> Backlog {
+        let is_set = sockopt::set_socket_send_buffer_size(socket, LEAST).is_ok();
+        Backlog { limit: if is_set { LEAST } else { 0 }, taken: 0 }
+    }
+
+    /// The socket has taken so many bytes.
+    #[inline]
+    pub fn took(&mut self, bytes: usize) {
+        self.taken += bytes;
+    }
+
+    /// The socket takes no more for now: whether that is for want of room on a long way, which is then widened.
+    pub fn is_full(&mut self, socket: &TcpStream) {
+        if self.limit == 0 || self.taken < self.limit {
+            return;
+        }
+        self.taken = 0;
+        if let Some(bytes) = under_way(socket) {
+            self.needs(socket, bytes);
+        }
+    }
+
+    /// The link needs so many bytes under way.
+    fn needs(&mut self, socket: &TcpStream, bytes: usize) {
+        if bytes <= self.limit {
+            return;
+        }
+        self.limit = bytes.next_power_of_two();
+        if self.limit <= MOST && sockopt::set_socket_send_buffer_size(socket, self.limit).is_ok() {
+            return;
+        }
+        self.limit = 0;
+        // Where the kernel cannot be given it back it is as wide as a program may have it.
+        if !options::let_buffers_grow(socket) {
+            let _ = sockopt::set_socket_send_buffer_size(socket, i32::MAX as usize / 2);
+        }
+    }
+}
+
+/// Bytes that are under way on a link that is as fast as what has arrived, and has no queue; none where the kernel does not say.
+fn under_way(socket: &TcpStream) -> Option<usize> {
+    let info = options::tcp_info(socket)?;
+    let min_rtt_us = u32::from_ne_bytes(info[MIN_RTT..MIN_RTT + 4].try_into().expect("four bytes"));
+    let rate = u64::from_ne_bytes(info[DELIVERY_RATE..DELIVERY_RATE + 8].try_into().expect("eight bytes"));
+    (min_rtt_us != u32::MAX).then(|| (rate as f64 * 1e-6 * f64::from(min_rtt_us)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Two ends of a connection over which so many bytes have come.
+    fn after(bytes: usize) -> (TcpStream, TcpStream) {
+        let door = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut one = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        let (mut other, _) = door.accept().unwrap();
+        let written = std::thread::spawn(move || one.write_all(&vec![1; bytes]).map(|()| one));
+        other.read_exact(&mut vec![0; bytes]).unwrap();
+        (written.join().unwrap().unwrap(), other)
+    }
+
+    fn allowed(socket: &TcpStream) -> usize {
+        sockopt::socket_send_buffer_size(socket).unwrap()
+    }
+
+    #[test]
+    fn it_begins_with_little_and_asks_once_that_much_was_taken() {
+        let (socket, _other) = after(1 << 20);
+        let mut backlog = Backlog::new(&socket);
+        assert_eq!(allowed(&socket), 2 * LEAST);
+        backlog.took(LEAST - 1);
+        backlog.is_full(&socket);
+        assert_eq!((backlog.limit, backlog.taken), (LEAST, LEAST - 1));
+        backlog.took(1);
+        backlog.is_full(&socket);
+        assert_eq!(backlog.taken, 0);
+    }
+
+    #[test]
+    fn a_link_that_needs_more_gets_it() {
+        let (socket, _other) = after(1 << 20);
+        let needs = under_way(&socket).expect("the kernel tells of both");
+        assert!(needs > 0, "a megabyte has arrived");
+        let mut backlog = Backlog { limit: 1, taken: 1 };
+        sockopt::set_socket_send_buffer_size(&socket, 1).unwrap();
+        let least = allowed(&socket);
+        backlog.is_full(&socket);
+        assert!(
+            backlog.limit >= needs && backlog.limit.is_power_of_two() || backlog.limit == 0,
+            "{backlog:?}"
+        );
+        assert!(allowed(&socket) >= least);
+    }
+
+    /// Beyond the longest the kernel has both buffers again, or the socket as much as a program may ask for.
+    #[test]
+    fn a_long_way_is_left_to_the_kernel() {
+        let (socket, _other) = after(1000);
+        let mut backlog = Backlog::new(&socket);
+        backlog.needs(&socket, 3 * MOST);
+        assert_eq!(backlog.limit, 0);
+        assert!(options::let_buffers_grow(&socket) || allowed(&socket) > 2 * LEAST);
+        backlog.took(10 * MOST);
+        backlog.is_full(&socket);
+        assert_eq!(backlog.limit, 0, "it is not asked again");
+    }
+}
