@@ -2,7 +2,7 @@
 //!
 //! What is written lies in the kernel's memory until it is acknowledged. Left to itself the kernel takes megabytes, the more the longer a
 //! program writes without a pause, and copies the end of a long message to memory that is in no cache any more, and that who receives it fetches from
-//! there again: over a link that needs little under way that is all loss, whatever congestion control there is
+//! there again: over a link that needs little under way that is all loss, with BBR above all
 //! (`docs/results/hosts.md`, «How much waits in the kernel»). What a link needs is its rate times its shortest round trip, both as the kernel measures them
 //! (`TCP_INFO`). Where so much and the same again does not fit any more, twice as much may wait, and beyond [`MOST`] as much as the kernel likes.
 
@@ -32,8 +32,9 @@ pub struct Backlog {
 impl Backlog {
     /// Of a connection that has carried nothing.
     pub fn new(socket: &TcpStream) -> Backlog {
-        let is_set = sockopt::set_socket_send_buffer_size(socket, LEAST).is_ok();
-        Backlog { limit: if is_set { LEAST } else { 0 }, taken: 0 }
+        let mut backlog = Backlog { limit: 0, taken: 0 };
+        backlog.limit_to(socket, LEAST);
+        backlog
     }
 
     /// The socket has taken so many bytes.
@@ -42,8 +43,8 @@ impl Backlog {
         self.taken += bytes;
     }
 
-    /// The socket takes no more for now: whether that is for want of room on a long way, which is then widened.
-    pub fn is_full(&mut self, socket: &TcpStream) {
+    /// The socket takes no more for now: on a way that needs more under way it gets it.
+    pub fn full(&mut self, socket: &TcpStream) {
         if self.limit == 0 || self.taken < self.limit {
             return;
         }
@@ -55,11 +56,14 @@ impl Backlog {
 
     /// The link needs so many bytes under way.
     fn needs(&mut self, socket: &TcpStream, bytes: usize) {
-        if bytes <= self.limit {
-            return;
+        if bytes > self.limit {
+            self.limit_to(socket, bytes.next_power_of_two());
         }
-        self.limit = bytes.next_power_of_two();
-        if self.limit <= MOST && sockopt::set_socket_send_buffer_size(socket, self.limit).is_ok() {
+    }
+
+    fn limit_to(&mut self, socket: &TcpStream, bytes: usize) {
+        if bytes <= MOST && allow(socket, bytes) {
+            self.limit = bytes;
             return;
         }
         self.limit = 0;
@@ -68,6 +72,12 @@ impl Backlog {
             let _ = sockopt::set_socket_send_buffer_size(socket, i32::MAX as usize / 2);
         }
     }
+}
+
+/// So many bytes may wait. False if the kernel allows no program so many, and takes fewer.
+fn allow(socket: &TcpStream, bytes: usize) -> bool {
+    let asked = sockopt::set_socket_send_buffer_size(socket, bytes);
+    asked.is_ok() && sockopt::socket_send_buffer_size(socket).is_ok_and(|allowed| allowed >= 2 * bytes)
 }
 
 /// Bytes that are under way on a link that is as fast as what has arrived, and has no queue; none where the kernel does not say.
@@ -104,10 +114,10 @@ mod tests {
         let mut backlog = Backlog::new(&socket);
         assert_eq!(allowed(&socket), 2 * LEAST);
         backlog.took(LEAST - 1);
-        backlog.is_full(&socket);
+        backlog.full(&socket);
         assert_eq!((backlog.limit, backlog.taken), (LEAST, LEAST - 1));
         backlog.took(1);
-        backlog.is_full(&socket);
+        backlog.full(&socket);
         assert_eq!(backlog.taken, 0);
     }
 
@@ -119,7 +129,7 @@ mod tests {
         let mut backlog = Backlog { limit: 1, taken: 1 };
         sockopt::set_socket_send_buffer_size(&socket, 1).unwrap();
         let least = allowed(&socket);
-        backlog.is_full(&socket);
+        backlog.full(&socket);
         assert!(
             backlog.limit >= needs && backlog.limit.is_power_of_two() || backlog.limit == 0,
             "{backlog:?}"
@@ -136,7 +146,7 @@ mod tests {
         assert_eq!(backlog.limit, 0);
         assert!(options::let_buffers_grow(&socket) || allowed(&socket) > 2 * LEAST);
         backlog.took(10 * MOST);
-        backlog.is_full(&socket);
+        backlog.full(&socket);
         assert_eq!(backlog.limit, 0, "it is not asked again");
     }
 }

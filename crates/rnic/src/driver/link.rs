@@ -190,7 +190,7 @@ impl Link {
                     self.took(taken);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.backlog.is_full(&self.socket);
+                    self.backlog.full(&self.socket);
                     return moved;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
