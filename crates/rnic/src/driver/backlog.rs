@@ -61,6 +61,14 @@ impl Backlog {
         }
     }
 
+    /// While it is wide all that is written may wait, as far as programs may ask for that; what waits stays.
+    pub fn widen(&self, socket: &TcpStream, is_wide: bool) {
+        if self.limit != 0 {
+            let bytes = if is_wide { 2 * MOST } else { self.limit };
+            let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
+        }
+    }
+
     fn limit_to(&mut self, socket: &TcpStream, bytes: usize) {
         if bytes <= MOST && allow(socket, bytes) {
             self.limit = bytes;
@@ -119,6 +127,16 @@ mod tests {
         backlog.took(1);
         backlog.full(&socket);
         assert_eq!(backlog.taken, 0);
+    }
+
+    #[test]
+    fn it_is_wide_for_a_while() {
+        let (socket, _other) = after(1000);
+        let backlog = Backlog::new(&socket);
+        backlog.widen(&socket, true);
+        assert!(allowed(&socket) > 2 * LEAST, "programs may ask for more than {LEAST}");
+        backlog.widen(&socket, false);
+        assert_eq!(allowed(&socket), 2 * LEAST);
     }
 
     #[test]

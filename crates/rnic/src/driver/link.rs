@@ -136,8 +136,8 @@ impl Link {
         !self.has_unsent() && self.connection.may_send()
     }
 
-    /// Sends what was posted last, whose memory is needed no longer then. As long as there is soon room again it leaves from there; what has not
-    /// left then is copied.
+    /// Sends what was posted last, whose memory is needed no longer then. As long as there is soon room again it leaves from there; then the kernel gets
+    /// what it takes, and the rest is copied.
     pub fn see_off(&mut self, regions: &Regions, clock_ns: impl Fn() -> u64) {
         self.send(regions);
         if !self.has_unsent() {
@@ -149,6 +149,12 @@ impl Link {
             let has_moved = has_room(&self.socket) && self.send(regions);
             now_ns = clock_ns();
             moved_ns = if has_moved { now_ns } else { moved_ns };
+        }
+        if self.has_unsent() {
+            // The peer does not read. When it does this rank may be computing, and the kernel has to go on without it.
+            self.backlog.widen(&self.socket, true);
+            self.send(regions);
+            self.backlog.widen(&self.socket, false);
         }
         if self.has_unsent() {
             self.postings.keep_last();
