@@ -160,9 +160,11 @@ static void compute_alone(double seconds, double *took)
 {
 	for (int i = 0; i < GROUP; i++) {
 		double begin = now();
-		if (seconds > 0)
+		took[i] = 0;
+		if (seconds > 0) {
 			bench_compute(seconds);
-		took[i] = seconds > 0 ? now() - begin : 0;
+			took[i] = now() - begin;
+		}
 	}
 	/* With more ranks than cores the computations of those that share one follow each other, each as if it were alone. */
 	int turns = (bench.ranks + bench.cores - 1) / bench.cores;

@@ -34,7 +34,7 @@ def measure(options):
     seen = {}
     with tempfile.TemporaryDirectory() as work:
         program = Path(work) / "distance"
-        sources = [HERE / source for source in ("distance.c", "bench.c", "stats.c")]
+        sources = [HERE / source for source in ("distance.c", "cores.c", "bench.c", "stats.c")]
         subprocess.run([f"{options.prefix}/bin/mpicc", "-O2", "-falign-loops=64", "-o", program, *sources, "-lm"], check=True)
         for _ in range(options.rounds):
             for manner in random.sample([CHOSEN, *MANNERS], 1 + len(MANNERS)):

@@ -15,11 +15,6 @@ const LEAST: usize = 128 << 10;
 /// From here on the kernel is left to itself: it may take more than programs may ask for (`net.core.wmem_max`).
 const MOST: usize = 1 << 20;
 
-/// Where the kernel's `tcp_info` (include/uapi/linux/tcp.h) has the shortest round trip, in µs, and the rate at which bytes have arrived, in
-/// bytes a second.
-const MIN_RTT: usize = 148;
-const DELIVERY_RATE: usize = 160;
-
 /// Of one connection.
 #[derive(Debug)]
 pub struct Backlog {
@@ -90,10 +85,8 @@ fn allow(socket: &TcpStream, bytes: usize) -> bool {
 
 /// Bytes that are under way on a link that is as fast as what has arrived, and has no queue; none where the kernel does not say.
 fn under_way(socket: &TcpStream) -> Option<usize> {
-    let info = options::tcp_info(socket)?;
-    let min_rtt_us = u32::from_ne_bytes(info[MIN_RTT..MIN_RTT + 4].try_into().expect("four bytes"));
-    let rate = u64::from_ne_bytes(info[DELIVERY_RATE..DELIVERY_RATE + 8].try_into().expect("eight bytes"));
-    (min_rtt_us != u32::MAX).then(|| (rate as f64 * 1e-6 * f64::from(min_rtt_us)) as usize)
+    let (min_rtt_us, rate) = options::way(socket)?;
+    Some((rate as f64 * 1e-6 * f64::from(min_rtt_us)) as usize)
 }
 
 #[cfg(test)]
@@ -153,6 +146,7 @@ mod tests {
             "{backlog:?}"
         );
         assert!(allowed(&socket) >= least);
+        assert!(allowed(&socket) >= 2 * backlog.limit);
     }
 
     /// Beyond the longest the kernel has both buffers again, or the socket as much as a program may ask for.
@@ -166,5 +160,8 @@ mod tests {
         backlog.took(10 * MOST);
         backlog.full(&socket);
         assert_eq!(backlog.limit, 0, "it is not asked again");
+        let before = allowed(&socket);
+        backlog.widen(&socket, true);
+        assert_eq!(allowed(&socket), before, "nor set again");
     }
 }

@@ -40,8 +40,8 @@ const DIRECT: usize = 4096;
 const LONG: usize = 32 << 10;
 /// Room for what stands between the payloads of two FPDUs.
 const BETWEEN: usize = 64;
-/// How long there may be no room before what is left is copied, and how long whoever sends waits at all: what a megabyte takes over a
-/// quick link.
+/// How long there may be no room before the kernel is given what is left, and how long whoever sends waits at all: what a megabyte takes
+/// over a quick link.
 const PATIENCE_NS: u64 = 20_000;
 const WHILE_NS: u64 = 300_000;
 /// Bytes taken in for one look: others wait for theirs.

@@ -1,4 +1,4 @@
-//! Memory by address; with `segments` what this crate has of `unsafe`.
+//! Memory by address; with `options` what this crate has of `unsafe`.
 //!
 //! Addresses come from whoever posts work or registers memory (`fabric::verbs`): that memory stays valid until the
 //! work has completed, or the registration has ended. The stack has checked that an access lies inside.

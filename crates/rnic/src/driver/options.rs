@@ -31,14 +31,21 @@ fn set(socket: impl AsFd, (level, option): (libc::c_int, libc::c_int), value: us
     }
 }
 
-/// The first bytes of `TCP_INFO`, up to the rate of delivery (Linux 4.9); none where the kernel has fewer.
-pub fn tcp_info(socket: impl AsFd) -> Option<[u8; 168]> {
-    let mut info = [0; 168];
+/// What TCP has measured of its way (`TCP_INFO`): the shortest round trip, in µs, and the rate at which bytes have arrived, in bytes a second. None
+/// where the kernel does not tell (before Linux 4.9), or knows nothing yet.
+pub fn way(socket: impl AsFd) -> Option<(u32, u64)> {
+    // Where `tcp_info` of include/uapi/linux/tcp.h has the two; the second is the last that is asked for.
+    const MIN_RTT: usize = 148;
+    const DELIVERY_RATE: usize = 160;
+    let mut info = [0; DELIVERY_RATE + size_of::<u64>()];
     let mut len = info.len() as libc::socklen_t;
     // SAFETY: the descriptor is open as long as `socket` is there, and the kernel writes at most `len` bytes to `info`, which outlives the call.
     let result = unsafe {
         let socket = socket.as_fd().as_raw_fd();
         libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
     };
-    (result == 0 && len as usize == info.len()).then_some(info)
+    let is_whole = result == 0 && len as usize == info.len();
+    let min_rtt_us = u32::from_ne_bytes(*info[MIN_RTT..].first_chunk()?);
+    let rate = u64::from_ne_bytes(*info[DELIVERY_RATE..].first_chunk()?);
+    (is_whole && min_rtt_us != u32::MAX).then_some((min_rtt_us, rate))
 }
