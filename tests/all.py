@@ -249,9 +249,12 @@ def between_hosts(short):
     few = ["p2p/blocking", "p2p/modes", "p2p/truncate", "rma/put_get"]
     if short:
         yield Stage("between two hosts", [*programs, "3", "coll/bcast", "dynamic", "progress", "rma", "topo"])
+    # Two ranks of each host, whose way changes from datagrams to a connection among the collectives.
+    collectives = ["4", "coll/first_long", "coll/random_sequence"]
     for transport in ["rd", "ud", "hybrid"] if short else ["rc", "rd", "ud", "hybrid"]:
         chosen = ["env", f"TERN_TRANSPORT={transport}"]
-        yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])])
+        beside = [[*chosen, *programs, *collectives]] if short and transport == "hybrid" else []
+        yield Stage(f"between two hosts, {transport}", [*chosen, *programs, *(["3", *few] if short else ["3,4"])], beside=beside)
     words = few if short else ["p2p", "coll", "datatype", "rma"]
     forced = [["env", f"TERN_PROTOCOL={protocol}", *programs, "3", *words] for protocol in protocols()]
     for names, commands in zip(in_twos(protocols()), in_twos(forced)):

@@ -143,9 +143,16 @@ impl<D: Device> CollIo<'_, D> {
         Some(length(outcome))
     }
 
-    /// To be called where what is waited for has not come: an error if this rank cannot do what others wait for.
+    /// To be called where what is waited for has not come: receives that are not posted are, if their senders may wait for them. An error if
+    /// this rank cannot do that.
     #[inline]
     fn attend(&mut self) -> Option<Result<u64>> {
+        if let Some(Later { want, posted: None, .. }) = self.flight.later
+            && (self.engine.is_asleep() || self.engine.is_offered(&want))
+            && let Err(error) = self.post_later()
+        {
+            return Some(Err(error));
+        }
         if self.flight.deferred.is_empty() { None } else { self.post_all_deferred(None).err().map(Err) }
     }
 
