@@ -105,8 +105,8 @@ fn reliable_datagrams_that_were_forged_are_dropped_and_counted() {
     let between = |to| middle.insert(Middle::new(to)).addresses();
     let mut job = ranks(Listening::for_datagrams, Integrity::Mac, between);
     let mut middle = middle.unwrap();
-    let outs: Vec<Local> = (0..40).map(|at| memory(&mut job[0], 5000, at)).collect();
-    let into: Vec<Local> = (0..40).map(|_| memory(&mut job[1], 5000, 0)).collect();
+    let outs: Vec<Local> = (0..40).map(|at| memory(&mut job[0], 20_000, at)).collect();
+    let into: Vec<Local> = (0..40).map(|_| memory(&mut job[1], 20_000, 0)).collect();
     (0..40).for_each(|at| job[1].post_receive(0, into[at], at as u64));
     outs.iter().for_each(|out| assert_eq!(job[0].post_send(1, 0, &[*out], 2), Ok(true)));
     let (mut ended, start) = ([Vec::new(), Vec::new()], Instant::now());
@@ -121,7 +121,7 @@ fn reliable_datagrams_that_were_forged_are_dropped_and_counted() {
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
     for (at, buffer) in ended[1].iter().enumerate() {
-        assert!(bytes(&job[1], into[*buffer]) == vec![at as u8; 5000], "{at}");
+        assert!(bytes(&job[1], into[*buffer]) == vec![at as u8; 20_000], "{at}");
     }
     let refused: u64 = job.iter().map(Rnic::refused).sum();
     assert!(refused > 100 && refused <= middle.forged, "{refused} of {}", middle.forged);

@@ -86,6 +86,11 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
     (len >= HEAD_LEN + CRC_LEN && len <= bytes.len()).then_some(len)
 }
 
+/// How many of these bytes fill up the datagram before them: zeros, with which none begins.
+pub fn padding(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| **byte == 0).count()
+}
+
 impl Head {
     /// Begins a datagram behind whatever is in `out`; [`seal`] ends it.
     pub fn begin(&self, out: &mut Vec<u8>) {

@@ -151,8 +151,8 @@ impl Peer {
     pub fn post(&mut self, posted: Posted, work: Work) -> bool {
         let is_posted = self.pair.post(self.postings.next(), work);
         if is_posted {
+            self.burst.posted_bytes(posted.payload.len());
             self.postings.push(posted);
-            self.burst.posted();
         }
         is_posted
     }
@@ -288,7 +288,7 @@ impl Rnic {
                 && let Some((one, behind)) = rest.split_at_checked(len + trailer_len)
             {
                 self.take_datagram(one);
-                rest = behind;
+                rest = &behind[datagram::padding(behind)..];
             }
         }
         self.room = room;

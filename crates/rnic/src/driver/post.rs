@@ -28,6 +28,8 @@ impl Rnic {
         let leads = self.leads.take() == Some(to);
         let may_wait = (is_short || leads) && !is_asked;
         let (is_long, look) = (posted.payload.len() > burst::LONG, self.look);
+        // What was not copied waits only if it is one of many, and so does what is asked: nobody may say that it is to leave.
+        let is_of_many = is_asked || !is_long && !is_short;
         match &mut self.contacts[to] {
             Contact::Begun(waiting) | Contact::Expected(waiting) => {
                 if waiting.len() >= DEPTH {
@@ -43,9 +45,7 @@ impl Rnic {
                 if link.post(posted, what).is_some() {
                     return Ok(false);
                 }
-                // What was not copied waits only if it is one of many, and so does what is asked: nobody may say that it is to leave.
-                let may_wait = may_wait || (is_asked || !is_long && !is_short) && link.burst.may_wait(look);
-                match may_wait {
+                match may_wait || is_of_many && link.burst.may_wait(look) {
                     true if waits => {}
                     true => self.waiting.push(to),
                     false => self.send(to),
@@ -58,7 +58,7 @@ impl Rnic {
                 if !peer.post(posted, what) {
                     return Ok(false);
                 }
-                match may_wait {
+                match may_wait || is_of_many && peer.burst.may_wait(look) {
                     true if waits => {}
                     true => self.waiting.push(to),
                     false => self.send_datagrams(to),

@@ -200,6 +200,7 @@ impl Rnic {
             {
                 self.take_unreliable(&room[held.start..held.start + len]);
                 held.start += len;
+                held.start += datagram::padding(&room[held.clone()]);
             }
             let Some(unreliable) = &mut self.unreliable else { break };
             if self.host.free.is_empty() || look == looks {

@@ -32,6 +32,7 @@ use pace::{Pace, RoundTrip};
 use wire::datagram::{
     self, ASKS, CLOSES, DatagramType, Dropped, HEAD_LEN, Head, NUMBERED, RELIABLE_LEN, Reliable,
 };
+use wire::iwarp::ddp::UNTAGGED_LEN;
 
 /// How long an acknowledgement waits for something to go with.
 const ACK_DELAY_NS: u64 = 200_000;
@@ -39,9 +40,11 @@ const ACK_DELAY_NS: u64 = 200_000;
 const ACK_EVERY: u32 = 2;
 /// How often a side that leaves repeats that to a peer that has left, too, and says nothing.
 const FAREWELLS: u32 = 3;
-/// What surrounds segments in a datagram: its head, bitmap and CRC; and one segment: its length, pad and CRC.
+/// What surrounds segments in a datagram: its head, bitmap and CRC; and one that is cut: its length and CRC, for it has no pad.
 const AROUND: usize = HEAD_LEN + RELIABLE_LEN + 8 * datagram::WORDS_MAX + datagram::CRC_LEN;
-const AROUND_SEGMENT: usize = 2 + 3 + 4;
+const AROUND_SEGMENT: usize = 2 + 4;
+/// The shortest segment that is cut to fill a datagram, with what surrounds it.
+const PIECE_MIN: usize = AROUND_SEGMENT + UNTAGGED_LEN + 16;
 
 /// What a pair is like.
 #[derive(Clone, Copy, Debug)]
@@ -494,12 +497,16 @@ impl Pair {
         self.fill(now_ns, regions)
     }
 
-    /// Fills a datagram.
+    /// Fills a datagram. What would not fit is cut, so that datagrams of a stream of messages have one length, and the kernel takes many at once.
     fn fill(&mut self, now_ns: u64, regions: &Regions) -> Option<u64> {
         let room = self.settings.datagram_max.min(datagram::LONGEST) - AROUND;
         let (mut len, mut fpdus) = (0, 0);
-        while self.failure().is_none() {
-            let Some(fpdu) = self.cut.take().or_else(|| self.connection.next_fpdu(regions)) else { break };
+        while self.failure().is_none() && (fpdus == 0 || self.cut.is_some() || len + PIECE_MIN <= room) {
+            let shorten = |_, header: usize, payload: usize| {
+                payload.min((room - len).saturating_sub(AROUND_SEGMENT + header) & !3)
+            };
+            let cut = self.cut.take();
+            let Some(fpdu) = cut.or_else(|| self.connection.next_fpdu_of(regions, shorten)) else { break };
             if self.failure().is_some() {
                 // It was the Terminate, which is told otherwise.
                 break;
