@@ -58,8 +58,9 @@ pub struct Datagrams {
     /// Nothing is due before.
     pub(super) due_ns: u64,
     outbox: Outbox,
-    /// Ranks of which something has come in this look.
+    /// Ranks of which something has come in this look, and those that wait for an acknowledgement until nothing does.
     heard: Vec<Rank>,
+    owed: Vec<Rank>,
     /// Something came in the last look: more may stand behind it than one.
     comes: bool,
 }
@@ -126,6 +127,7 @@ impl Datagrams {
             peers: Vec::new(),
             due_ns: u64::MAX,
             heard: Vec::new(),
+            owed: Vec::new(),
             comes: false,
         })
     }
@@ -299,7 +301,13 @@ impl Rnic {
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.comes = has_come;
         let mut heard = std::mem::take(&mut datagrams.heard);
-        heard.drain(..).for_each(|peer| self.send_datagrams(peer));
+        if !has_come && !datagrams.owed.is_empty() {
+            self.acknowledge();
+        }
+        for peer in heard.drain(..) {
+            self.send_datagrams(peer);
+            self.note_owed(peer);
+        }
         let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.heard = heard;
@@ -307,6 +315,31 @@ impl Rnic {
         if datagrams.due_ns <= now_ns {
             self.tick(now_ns);
         }
+    }
+
+    /// What is owed to a peer leaves when nothing more comes.
+    fn note_owed(&mut self, peer: Rank) {
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let Contact::Paired(contact) = &self.contacts[peer] else { return };
+        if contact.pair.owes_answer() && !datagrams.owed.contains(&peer) {
+            datagrams.owed.push(peer);
+        }
+    }
+
+    /// Nothing more comes: acknowledgements leave that went with nothing.
+    fn acknowledge(&mut self) {
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        let mut owed = std::mem::take(&mut datagrams.owed);
+        for peer in owed.drain(..) {
+            if let Contact::Paired(contact) = &mut self.contacts[peer]
+                && contact.pair.owes_answer()
+                && contact.pair.hurry()
+            {
+                self.send_datagrams(peer);
+            }
+        }
+        let Door::Datagrams(datagrams) = &mut self.door else { return };
+        datagrams.owed = owed;
     }
 
     /// Deals with what is due.

@@ -158,6 +158,9 @@ impl Host {
             if pair.timeout_ns().is_some_and(|due| due <= now) {
                 pair.tick(now);
             }
+            if pair.owes_answer() {
+                pair.hurry();
+            }
         }
     }
 }

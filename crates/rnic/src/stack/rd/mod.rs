@@ -36,8 +36,9 @@ use wire::iwarp::ddp::UNTAGGED_LEN;
 
 /// How long an acknowledgement waits for something to go with.
 const ACK_DELAY_NS: u64 = 200_000;
-/// Numbered datagrams that are acknowledged together at most (RFC 5681 section 4.2).
+/// Numbered datagrams of which one more is acknowledged before long (RFC 5681 section 4.2), and at once.
 const ACK_EVERY: u32 = 2;
+const ACK_AT_ONCE: u32 = 32;
 /// How often a side that leaves repeats that to a peer that has left, too, and says nothing.
 const FAREWELLS: u32 = 3;
 /// What surrounds segments in a datagram: its head, bitmap and CRC; and one that is cut: its length and CRC, for it has no pad.
@@ -194,6 +195,12 @@ impl Pair {
     /// Whether it is as good as lost: the peer was told something wrong, or has told it.
     fn has_failed(&self) -> bool {
         self.failure().is_some_and(|failure| !matches!(failure, Failure::Closed))
+    }
+
+    /// Whether several datagrams are not acknowledged: [`Pair::hurry`] once nothing more comes, for until then the program may answer, and the
+    /// acknowledgement goes with that.
+    pub fn owes_answer(&self) -> bool {
+        self.unanswered >= ACK_EVERY
     }
 
     /// Has an acknowledgement not wait for something to go with; whether one did.
@@ -382,7 +389,7 @@ impl Pair {
                     self.feed(&content, regions, sink);
                 }
                 self.unanswered += 1;
-                self.answer |= self.unanswered >= ACK_EVERY || had_gap;
+                self.answer |= self.unanswered >= ACK_AT_ONCE || had_gap;
                 self.answer_ns = self.answer_ns.or(Some(now_ns + ACK_DELAY_NS));
             }
             Taken::Early | Taken::Again | Taken::Beyond => self.answer = true,
