@@ -122,7 +122,7 @@ impl Carriers {
         };
         let reliable = reliable::Settings {
             connections,
-            message_bytes: if connections > 0 { settings.frame_bytes + CONNECTION_BYTES / 64 } else { 0 },
+            message_bytes: if connections > 0 { settings.message_bytes() } else { 0 },
             linger_ns: LINGER_NS,
             ..reliable::Settings::default()
         };

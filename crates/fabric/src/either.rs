@@ -82,6 +82,7 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn post_send(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_datagram(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_receive(rail: usize, buffer: Local, work: u64);
+        fn received_in(work: u64) -> Option<Local>;
         fn post_write(to: Rank, rail: usize, parts: &[Local], remote: Remote, work: u64) -> Result<bool, Fault>;
         fn post_at_once(to: Rank, parts: &[Local], remote: Option<Remote>, work: u64) -> Result<bool, Fault>;
         fn post_read(from: Rank, rail: usize, local: Local, remote: Remote, work: u64) -> Result<bool, Fault>;

@@ -208,6 +208,11 @@ pub trait Verbs {
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
     /// Gives a buffer for messages and datagrams that come over this rail, from any peer.
     fn post_receive(&mut self, rail: usize, buffer: Local, work: u64);
+    /// The buffer that a message has come into whose completion was just polled, if it is not the one that was posted as this `work`: they have changed
+    /// places, and the one that was posted is the adapter's.
+    fn received_in(&mut self, _work: u64) -> Option<Local> {
+        None
+    }
     /// Writes the concatenation of `parts` to memory of `to`.
     fn post_write(
         &mut self,

@@ -117,7 +117,7 @@ impl Settings {
         // What is never taken at once must be copied.
         let staged = if self.at_once_bytes(caps) > 0 { self.staged_bytes } else { usize::MAX };
         self.staged_bytes = staged.min(self.frame_bytes);
-        let fit = part / (self.frame_bytes + FrameKind::Full.trailer_len());
+        let fit = part / self.message_bytes();
         self.buffers = self.buffers.min(fit).max(2);
         self.staged = self.staged.min(fit).max(1);
         // A slot is polled: its last word must not be seen before the others.
@@ -129,10 +129,14 @@ impl Settings {
         self
     }
 
+    /// Longest message: a frame with all that goes with it.
+    pub fn message_bytes(&self) -> usize {
+        self.frame_bytes + FrameKind::Full.trailer_len()
+    }
+
     /// Longest payload of a frame that the adapter takes at once, if it takes any.
     fn at_once_bytes(&self, caps: &VerbsCaps) -> usize {
-        let whole = self.frame_bytes + FrameKind::Full.trailer_len();
-        if caps.gather >= 2 && caps.at_once_bytes >= whole { self.frame_bytes } else { 0 }
+        if caps.gather >= 2 && caps.at_once_bytes >= self.message_bytes() { self.frame_bytes } else { 0 }
     }
 }
 
@@ -212,7 +216,7 @@ impl<V: Verbs> Channel<V> {
         let settings = settings.clamp(verbs.caps()).reserve(verbs.caps(), verbs.size() - 1)?;
         let trailer = FrameKind::Full.trailer_len();
         let mut lens = vec![NOTE_BYTES; verbs.rails()];
-        lens[RAIL] = settings.frame_bytes + trailer;
+        lens[RAIL] = settings.message_bytes();
         let receives = Receives::new(&mut verbs, &lens, settings.buffers)?;
         let caps = Caps {
             name: verbs.caps().name,
@@ -399,6 +403,9 @@ impl<V: Verbs> Channel<V> {
         }
         let ended = match own {
             Work::Receive(buffer) => {
+                if let Some(by) = self.verbs.received_in(work) {
+                    self.receives.replace(buffer, by);
+                }
                 self.receives.filled(&mut self.verbs, buffer);
                 if let Done::Received { from, len, .. } = done
                     && result.is_ok()

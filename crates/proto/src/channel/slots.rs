@@ -288,9 +288,15 @@ impl Receives {
         self.rails[rail].filled(verbs);
     }
 
+    /// Another buffer takes the place of this one.
+    pub fn replace(&mut self, index: u32, by: Local) {
+        let (rail, at) = self.place(index);
+        self.rails[rail].replace(at, by);
+    }
+
     pub fn span(&self, index: u32) -> Span {
         let (rail, at) = self.place(index);
-        self.rails[rail].span(at)
+        self.rails[rail].buffer(at).span
     }
 
     fn place(&self, index: u32) -> (usize, u32) {
@@ -303,6 +309,8 @@ struct Buffers {
     rail: usize,
     memory: Local,
     buffer_bytes: usize,
+    /// What has taken the place of buffers in that memory; empty while nothing has.
+    replaced: Vec<Option<Local>>,
     /// How many are posted at first, and added at a time.
     step: u32,
     /// Buffers that have ever been posted, and how many of them wait for a message.
@@ -324,16 +332,16 @@ impl Buffers {
         let number = number as u32;
         // Where a message that finds none breaks its connection all wait from the first.
         let step = if verbs.caps().holds_receives.is_some() { number } else { (number / 8).max(4) };
-        let mut buffers = Buffers { rail, memory, buffer_bytes, step, used: 0, waiting: 0, number };
+        let replaced = Vec::new();
+        let mut buffers = Buffers { rail, memory, buffer_bytes, replaced, step, used: 0, waiting: 0, number };
         buffers.grow(verbs);
         Ok(buffers)
     }
 
     fn post(&mut self, verbs: &mut impl Verbs, at: u32) {
-        let buffer = Local { span: self.span(at), key: self.memory.key };
         self.waiting += 1;
         let index = self.rail as u32 * self.number + at;
-        verbs.post_receive(self.rail, buffer, super::Work::Receive(index).encode());
+        verbs.post_receive(self.rail, self.buffer(at), super::Work::Receive(index).encode());
     }
 
     fn filled(&mut self, verbs: &mut impl Verbs) {
@@ -343,8 +351,17 @@ impl Buffers {
         }
     }
 
-    fn span(&self, at: u32) -> Span {
-        self.memory.span.part(at as usize * self.buffer_bytes, self.buffer_bytes)
+    fn buffer(&self, at: u32) -> Local {
+        let place = self.memory.span.part(at as usize * self.buffer_bytes, self.buffer_bytes);
+        let replaced = self.replaced.get(at as usize).copied().flatten();
+        replaced.unwrap_or(Local { span: place, key: self.memory.key })
+    }
+
+    fn replace(&mut self, at: u32, by: Local) {
+        if self.replaced.is_empty() {
+            self.replaced = vec![None; self.number as usize];
+        }
+        self.replaced[at as usize] = Some(by);
     }
 
     fn grow(&mut self, verbs: &mut impl Verbs) {

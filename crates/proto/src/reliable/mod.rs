@@ -168,6 +168,8 @@ struct Ways {
     kept: usize,
     /// Receive buffers of whom this is for, and messages over connections that wait for one: of whom, buffer, length.
     receives: Vec<(Local, u64)>,
+    /// Of completions that were not polled yet: the buffer that has taken the place of the one that was posted.
+    exchanged: Vec<(u64, Local)>,
     held: VecDeque<(Rank, u32, usize)>,
     /// What peers may write and read.
     regions: SpreadMap<u32, Span>,
@@ -239,6 +241,7 @@ impl<V: Verbs> Reliable<V> {
             buffers,
             kept: 0,
             receives: Vec::new(),
+            exchanged: Vec::new(),
             held: VecDeque::new(),
             regions: SpreadMap::default(),
             through: Vec::new(),

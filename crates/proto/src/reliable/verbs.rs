@@ -183,6 +183,12 @@ impl<V: Verbs> Verbs for Reliable<V> {
         }
     }
 
+    fn received_in(&mut self, work: u64) -> Option<Local> {
+        let Some(ways) = &mut self.ways else { return self.verbs.received_in(work) };
+        let at = ways.exchanged.iter().position(|(of, _)| *of == work)?;
+        Some(ways.exchanged.swap_remove(at).1)
+    }
+
     fn post_write(
         &mut self,
         to: Rank,

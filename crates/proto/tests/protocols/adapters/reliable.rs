@@ -27,6 +27,8 @@ struct Seat {
     /// By source: messages to come, and what is to be in the window when the message comes.
     expected: Vec<VecDeque<(Vec<u8>, Option<u8>)>>,
     came: usize,
+    /// Messages that came with a buffer of their own.
+    exchanged: u32,
 }
 
 fn net(seed: u64, loss: usize) -> Shared {
@@ -65,6 +67,7 @@ fn seats(net: &Shared, settings: &Settings) -> Vec<Seat> {
                 next: 1000,
                 expected: (0..RANKS).map(|_| VecDeque::new()).collect(),
                 came: 0,
+                exchanged: 0,
             }
         })
         .collect()
@@ -152,6 +155,10 @@ fn look(seat: &mut Seat, random: &mut Random) {
             continue;
         };
         let index = completion.work as usize;
+        if let Some(by) = seat.verbs.received_in(completion.work) {
+            seat.buffers[index] = by;
+            seat.exchanged += 1;
+        }
         let (data, written) = seat.expected[from].pop_front().expect("a message was sent");
         assert_eq!(
             bytes(&seat.verbs, seat.buffers[index].span.part(0, len)),
@@ -174,8 +181,8 @@ fn is_over(seats: &[Seat]) -> bool {
     seats.iter().all(|seat| seat.out.is_empty() && seat.expected.iter().all(VecDeque::is_empty))
 }
 
-/// A run: what was posted arrives. How often connections began and ended.
-fn run(seed: u64, loss: usize, settings: &Settings) -> (u32, u32) {
+/// A run: what was posted arrives. How often connections began and ended, and how many messages came with a buffer.
+fn run(seed: u64, loss: usize, settings: &Settings) -> [u32; 3] {
     let shared = net(seed, loss);
     let mut seats = seats(&shared, settings);
     let (mut random, mut count) = (Random::new(seed), 0);
@@ -212,7 +219,8 @@ fn run(seed: u64, loss: usize, settings: &Settings) -> (u32, u32) {
     for seat in &seats {
         assert!(seat.verbs.standings().filter(|standing| standing.is_connected).count() <= limit);
     }
-    (used().map(|used| used.begun).sum(), used().map(|used| used.ended).sum())
+    let exchanged = seats.iter().map(|seat| seat.exchanged).sum();
+    [used().map(|used| used.begun).sum(), used().map(|used| used.ended).sum(), exchanged]
 }
 
 fn seeds() -> u64 {
@@ -224,14 +232,14 @@ fn everything_comes_once_and_in_order_by_datagrams_alone() {
     for seed in 1..=seeds() {
         for loss in [0, 50, 10, 3] {
             let settings = Settings { packets: 24, buffers: 12, ..Settings::default() };
-            assert_eq!(run(seed, loss, &settings), (0, 0));
+            assert_eq!(run(seed, loss, &settings), [0; 3]);
         }
     }
 }
 
 #[test]
 fn connections_come_and_go_and_nothing_overtakes() {
-    let (mut begun, mut ended) = (0, 0);
+    let mut sums = [0; 3];
     for seed in 1..=seeds() {
         for (loss, connections) in [(0, 2), (10, 2), (10, 1), (3, 1)] {
             let settings = Settings {
@@ -243,11 +251,14 @@ fn connections_come_and_go_and_nothing_overtakes() {
                 idle_ns: 300_000,
                 ..Settings::default()
             };
-            let both = run(seed, loss, &settings);
-            (begun, ended) = (begun + both.0, ended + both.1);
+            let counts = run(seed, loss, &settings);
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
-    assert!(begun > 10 && ended > 10, "{begun} connections began, {ended} ended");
+    assert!(
+        sums.iter().all(|sum| *sum > 10),
+        "connections that began, that ended, messages with a buffer: {sums:?}"
+    );
 }
 
 /// Who sends from time to time and does not look around in between: a post that is held up looks for acknowledgements,

@@ -73,7 +73,7 @@ fn hybrid() -> Vec<Device> {
     };
     let reliable = reliable::Settings {
         connections: peers,
-        message_bytes: settings.frame_bytes + 1024,
+        message_bytes: settings.message_bytes(),
         earned_messages: EARNED,
         earned_bytes: u64::MAX,
         idle_ns: 3_600_000_000_000,
