@@ -148,12 +148,18 @@ impl<D: Device> CollIo<'_, D> {
     #[inline]
     fn attend(&mut self) -> Option<Result<u64>> {
         if let Some(Later { want, posted: None, .. }) = self.flight.later
-            && (self.engine.is_asleep() || self.engine.is_offered(&want))
+            && self.is_due(&want)
             && let Err(error) = self.post_later()
         {
             return Some(Err(error));
         }
         if self.flight.deferred.is_empty() { None } else { self.post_all_deferred(None).err().map(Err) }
+    }
+
+    /// Whether a receive that is not posted is to be: its message waits for it, for its sender may, or this rank sleeps, that it is known what it
+    /// waits for.
+    fn is_due(&self, want: &Want) -> bool {
+        self.engine.is_asleep() || self.engine.is_offered(want)
     }
 
     /// Posts a receive that is deferred, unless it is posted or over.
@@ -168,15 +174,14 @@ impl<D: Device> CollIo<'_, D> {
         Ok(())
     }
 
-    /// Posts those that are deferred of this source: before another one is posted, for the order. Or of all, those whose message waits for its receive,
-    /// for their senders may wait for it; and where this rank sleeps the others as well, that it is known what it waits for.
+    /// Posts those that are deferred of this source: before another one is posted, for the order. Or of all, those that are due.
     #[cold]
     fn post_all_deferred(&mut self, source: Option<usize>) -> Result {
         for at in 0..self.flight.deferred.len() {
             let Deferred { want, state, .. } = self.flight.deferred[at];
             let is_due = match source {
                 Some(_) => want.source == source,
-                None => self.engine.is_asleep() || self.engine.is_offered(&want),
+                None => self.is_due(&want),
             };
             if state == Course::Open && is_due {
                 self.post_deferred(at)?;

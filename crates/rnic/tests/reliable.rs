@@ -219,6 +219,30 @@ fn equal_senders_share_a_port() {
     assert!(first as f64 > 0.6 * took_ns as f64, "{ended:?}");
 }
 
+/// A stream of messages leaves in datagrams of nearly one length, whatever that of the messages, and several are acknowledged when the driver says that
+/// nothing more has come, not before: till then an answer may take that with it.
+#[test]
+fn messages_share_datagrams_and_an_answer_acknowledges_them() {
+    for len in [300, 2000, 4096] {
+        let mut net = two(FAST, Faults::default(), 1, 1472, 0);
+        net.hosts[1].buffers.extend((0..50).map(|at| (BASE + at * 5000, 5000)));
+        (0..40).for_each(|id| assert!(net.hosts[0].post(1, id, BASE, send(len))));
+        let datagrams: Vec<_> = std::iter::from_fn(|| net.hosts[0].transmit(1, 1)).take(8).collect();
+        assert!(datagrams.len() == 8, "{} of {len}", datagrams.len());
+        let lens: Vec<usize> = datagrams.iter().map(Vec::len).collect();
+        let most = lens.iter().max().unwrap();
+        assert!(lens.iter().all(|len| len + len / 16 >= *most), "{lens:?}");
+        for datagram in &datagrams {
+            assert!(net.hosts[1].receive(2, 0, datagram));
+            assert_eq!(net.hosts[1].transmit(2, 0), None, "{len}");
+        }
+        let pair = net.hosts[1].pairs.get_mut(&0).unwrap();
+        assert!(pair.owes_answer() && pair.hurry());
+        assert!(net.hosts[1].transmit(2, 0).is_some());
+        assert!(!net.hosts[1].pairs[&0].owes_answer());
+    }
+}
+
 /// A peer that computes answers nothing: what was sent again meanwhile is little, and then all goes on at once.
 #[test]
 fn a_peer_that_computes_costs_little() {

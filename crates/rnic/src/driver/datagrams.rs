@@ -58,9 +58,10 @@ pub struct Datagrams {
     /// Nothing is due before.
     pub(super) due_ns: u64,
     outbox: Outbox,
-    /// Ranks of which something has come in this look, and those that wait for an acknowledgement until nothing does.
+    /// Ranks of which something has come in this look.
     heard: Vec<Rank>,
-    owed: Vec<Rank>,
+    /// Some wait for an acknowledgement until nothing comes.
+    owes: bool,
     /// Something came in the last look: more may stand behind it than one.
     comes: bool,
 }
@@ -127,7 +128,7 @@ impl Datagrams {
             peers: Vec::new(),
             due_ns: u64::MAX,
             heard: Vec::new(),
-            owed: Vec::new(),
+            owes: false,
             comes: false,
         })
     }
@@ -301,45 +302,22 @@ impl Rnic {
         let Door::Datagrams(datagrams) = &mut self.door else { return };
         datagrams.comes = has_come;
         let mut heard = std::mem::take(&mut datagrams.heard);
-        if !has_come && !datagrams.owed.is_empty() {
-            self.acknowledge();
+        let owed = datagrams.owes;
+        if owed && !has_come {
+            self.acknowledge(Pair::owes_answer);
         }
+        let mut owes = owed && has_come;
         for peer in heard.drain(..) {
             self.send_datagrams(peer);
-            self.note_owed(peer);
+            owes |= matches!(&self.contacts[peer], Contact::Paired(contact) if contact.pair.owes_answer());
         }
         let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &mut self.door else { return };
-        datagrams.heard = heard;
+        (datagrams.heard, datagrams.owes) = (heard, owes);
         datagrams.alarm.disarm(now_ns);
         if datagrams.due_ns <= now_ns {
             self.tick(now_ns);
         }
-    }
-
-    /// What is owed to a peer leaves when nothing more comes.
-    fn note_owed(&mut self, peer: Rank) {
-        let Door::Datagrams(datagrams) = &mut self.door else { return };
-        let Contact::Paired(contact) = &self.contacts[peer] else { return };
-        if contact.pair.owes_answer() && !datagrams.owed.contains(&peer) {
-            datagrams.owed.push(peer);
-        }
-    }
-
-    /// Nothing more comes: acknowledgements leave that went with nothing.
-    fn acknowledge(&mut self) {
-        let Door::Datagrams(datagrams) = &mut self.door else { return };
-        let mut owed = std::mem::take(&mut datagrams.owed);
-        for peer in owed.drain(..) {
-            if let Contact::Paired(contact) = &mut self.contacts[peer]
-                && contact.pair.owes_answer()
-                && contact.pair.hurry()
-            {
-                self.send_datagrams(peer);
-            }
-        }
-        let Door::Datagrams(datagrams) = &mut self.door else { return };
-        datagrams.owed = owed;
     }
 
     /// Deals with what is due.
@@ -405,12 +383,18 @@ impl Rnic {
 
     /// Before this rank may sleep: acknowledgements leave.
     pub(super) fn hurry(&mut self) {
+        self.acknowledge(|_| true);
+    }
+
+    /// Acknowledgements to these leave that wait for something to go with.
+    fn acknowledge(&mut self, which: impl Fn(&Pair) -> bool) {
         let mut at = 0;
         while let Door::Datagrams(datagrams) = &self.door
             && let Some(peer) = datagrams.peers.get(at).copied()
         {
             at += 1;
             if let Contact::Paired(contact) = &mut self.contacts[peer]
+                && which(&contact.pair)
                 && contact.pair.hurry()
             {
                 self.send_datagrams(peer);

@@ -120,7 +120,7 @@ impl Host {
         self.pairs.get_mut(&to).unwrap().post(id, work)
     }
 
-    fn receive(&mut self, now: u64, from: usize, bytes: &[u8]) -> bool {
+    pub fn receive(&mut self, now: u64, from: usize, bytes: &[u8]) -> bool {
         let Ok((head, content)) = Head::decode(bytes) else { return false };
         assert_eq!((head.rank as usize, head.id), (from, 7 + from as u64), "only what was sent is right");
         let mut sink =
@@ -158,6 +158,7 @@ impl Host {
             if pair.timeout_ns().is_some_and(|due| due <= now) {
                 pair.tick(now);
             }
+            // As the driver does when nothing more has come.
             if pair.owes_answer() {
                 pair.hurry();
             }
