@@ -64,8 +64,8 @@ enum Carriers {
     Streams { frame_bytes: usize },
     /// By what the adapter has that is reliable.
     Adapter,
-    /// By unreliable datagrams, and for so many peers at a time by connections.
-    Datagrams { connections: usize },
+    /// By unreliable datagrams, and for so many peers at a time by connections; frames that go by datagrams are so long at most.
+    Datagrams { connections: usize, frame_bytes: usize },
 }
 
 impl Carriers {
@@ -74,7 +74,7 @@ impl Carriers {
     fn listen(self, transport: &str, at: IpAddr) -> Result<Listening, String> {
         match (transport, self) {
             ("rd", _) => Listening::for_datagrams(at),
-            ("ud" | "hybrid", Carriers::Datagrams { connections: 0 }) => Listening::for_unreliable(at),
+            ("ud" | "hybrid", Carriers::Datagrams { connections: 0, .. }) => Listening::for_unreliable(at),
             ("ud" | "hybrid", _) => Listening::for_both(at),
             _ => Listening::at(at),
         }
@@ -82,12 +82,12 @@ impl Carriers {
 
     fn chosen(settings: &Settings) -> Carriers {
         match settings.text("TERN_TRANSPORT") {
-            "ud" => Carriers::Datagrams { connections: 0 },
+            "ud" => Carriers::Datagrams { connections: 0, frame_bytes: channel::STAGED_BYTES },
             "hybrid" => {
                 let each = HYBRID_SLOTS * HYBRID_SLOT_BYTES + CONNECTION_BYTES;
                 let affordable = settings.number("TERN_CONNECTION_BYTES") as usize / each;
                 let connections = affordable.min(settings.number("TERN_CONNECTIONS") as usize);
-                Carriers::Datagrams { connections }
+                Carriers::Datagrams { connections, frame_bytes: channel::Settings::default().frame_bytes }
             }
             "rc" => Carriers::CONNECTIONS,
             "rd" => Carriers::Streams { frame_bytes: channel::STAGED_BYTES },
@@ -97,12 +97,17 @@ impl Carriers {
 
     /// The same over adapters of the system, which lock what they receive into.
     fn of_system(self) -> Carriers {
-        if matches!(self, Carriers::Streams { .. }) { Carriers::Adapter } else { self }
+        let frame_bytes = channel::Settings::default().frame_bytes;
+        match self {
+            Carriers::Streams { .. } => Carriers::Adapter,
+            Carriers::Datagrams { connections, .. } => Carriers::Datagrams { connections, frame_bytes },
+            Carriers::Adapter => self,
+        }
     }
 
     /// Frames over an adapter of these.
     fn carry<V: Verbs>(self, adapter: V) -> Result<Channel<Reliable<V>>, Fault> {
-        let Carriers::Datagrams { connections } = self else {
+        let Carriers::Datagrams { connections, frame_bytes } = self else {
             let plain = channel::Settings::default();
             let frame_bytes =
                 if let Carriers::Streams { frame_bytes } = self { frame_bytes } else { plain.frame_bytes };
@@ -112,8 +117,8 @@ impl Carriers {
         let plain = channel::Settings::default();
         let is_long = connections > 0 && adapter.caps().at_once_bytes > 0;
         let settings = channel::Settings {
-            frame_bytes: if is_long { channel::STREAM_FRAME_BYTES } else { plain.frame_bytes },
-            staged_bytes: plain.frame_bytes,
+            frame_bytes: if is_long { channel::STREAM_FRAME_BYTES } else { frame_bytes },
+            staged_bytes: frame_bytes,
             slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
             slot_bytes: HYBRID_SLOT_BYTES,
             fast_peers: connections,
@@ -318,7 +323,7 @@ fn open(choice: ibv::Choice, settings: &Settings) -> Result<Opened, String> {
     }
     let traffic = match carriers {
         Carriers::Streams { .. } | Carriers::Adapter => Traffic::Messages,
-        Carriers::Datagrams { connections: 0 } => Traffic::Datagrams,
+        Carriers::Datagrams { connections: 0, .. } => Traffic::Datagrams,
         Carriers::Datagrams { .. } => Traffic::Both,
     };
     Opened::open(&choice, traffic, address::outer(settings)?)

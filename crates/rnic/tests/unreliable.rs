@@ -7,7 +7,7 @@ mod net;
 mod stack_decoders;
 
 use net::Random;
-use rnic::stack::ud::{Error, Handle, MESSAGES_OF_PEER, PATIENCE_NS, QueuePair, Received};
+use rnic::stack::ud::{Append, Error, Handle, MESSAGES_OF_PEER, PATIENCE_NS, QueuePair, Received};
 use rnic::stack::*;
 use std::collections::HashMap;
 use std::iter::once;
@@ -108,12 +108,11 @@ fn messages_come_whole_and_once_or_not_at_all() {
                         &mut handles[at],
                         once(&message[..]),
                         false,
-                        &mut Vec::new(),
-                        |datagram| {
+                        whole(|datagram| {
                             let copies =
                                 if has_losses { [0, 1, 1, 1, 1, 1, 2][random.below(7) as usize] } else { 1 };
                             (0..copies).for_each(|_| way.push(datagram.to_vec()));
-                        },
+                        }),
                     );
                 }
             }
@@ -140,6 +139,15 @@ fn messages_come_whole_and_once_or_not_at_all() {
     }
 }
 
+/// Gives datagrams on as they are.
+fn whole(mut each: impl FnMut(&[u8])) -> impl FnMut(Append) {
+    move |append| {
+        let mut datagram = Vec::new();
+        append(&mut datagram);
+        each(&datagram);
+    }
+}
+
 #[test]
 fn what_begins_and_does_not_end_is_bounded() {
     let mut into = Side::new(9);
@@ -147,9 +155,14 @@ fn what_begins_and_does_not_end_is_bounded() {
     let mut handle = Handle::new(5, 600);
     for number in 0..10u64 {
         let mut first = None;
-        sender.queue_pair.send(&mut handle, once(&[7; 2000][..]), false, &mut Vec::new(), |datagram| {
-            first.get_or_insert(datagram.to_vec());
-        });
+        sender.queue_pair.send(
+            &mut handle,
+            once(&[7; 2000][..]),
+            false,
+            whole(|datagram| {
+                first.get_or_insert(datagram.to_vec());
+            }),
+        );
         assert_eq!(into.take(number, &first.unwrap()), None);
         assert!(into.queue_pair.messages() <= MESSAGES_OF_PEER);
     }
@@ -168,7 +181,13 @@ fn a_record_tells_what_was_written() {
     into.queue_pair.watch(into.stag);
     let payload: Vec<u8> = (0..3000u32).map(|at| at as u8).collect();
     let mut parts = Vec::new();
-    sender.queue_pair.write(&handle, into.stag, 500, &payload, |datagram| parts.push(datagram.to_vec()));
+    sender.queue_pair.write(
+        &handle,
+        into.stag,
+        500,
+        &payload,
+        whole(|datagram| parts.push(datagram.to_vec())),
+    );
     let lost = parts.remove(2);
     parts.iter().rev().for_each(|part| assert_eq!(into.take(0, part), None));
     let ranges = into.queue_pair.written(into.stag).unwrap().all().to_vec();
@@ -187,12 +206,22 @@ fn errors_stand_in_the_queues_of_both_sides() {
     let (mut into, mut sender) = (Side::new(9), Side::new(1));
     let mut handle = Handle::new(5, 1472);
     let mut sent = Vec::new();
-    sender.queue_pair.write(&handle, into.stag + 1, 0, &[1; 100], |datagram| sent.push(datagram.to_vec()));
-    sender.queue_pair.write(&handle, into.stag, 4090, &[1; 100], |datagram| sent.push(datagram.to_vec()));
+    sender.queue_pair.write(
+        &handle,
+        into.stag + 1,
+        0,
+        &[1; 100],
+        whole(|datagram| sent.push(datagram.to_vec())),
+    );
+    sender.queue_pair.write(
+        &handle,
+        into.stag,
+        4090,
+        &[1; 100],
+        whole(|datagram| sent.push(datagram.to_vec())),
+    );
     let parts = once(&[1; BUFFER + 1][..]);
-    sender
-        .queue_pair
-        .send(&mut handle, parts, false, &mut Vec::new(), |datagram| sent.push(datagram.to_vec()));
+    sender.queue_pair.send(&mut handle, parts, false, whole(|datagram| sent.push(datagram.to_vec())));
     sent.iter().for_each(|datagram| assert_eq!(into.take(0, datagram), None));
     let causes = [Cause::TAGGED_STAG, Cause::TAGGED_BOUNDS, Cause::UNTAGGED_TOO_LONG];
     let msns = [None, None, Some(1)];
@@ -207,9 +236,7 @@ fn errors_stand_in_the_queues_of_both_sides() {
     assert!(into.memory.region.iter().all(|byte| *byte == 0));
     let mut came = None;
     let parts = [&b"goes"[..], b"", b" on"].into_iter();
-    sender
-        .queue_pair
-        .send(&mut handle, parts, true, &mut Vec::new(), |datagram| came = into.take(0, datagram));
+    sender.queue_pair.send(&mut handle, parts, true, whole(|datagram| came = into.take(0, datagram)));
     assert!(came.is_some_and(|received| received.from == 1 && received.arrived.solicited));
 }
 
@@ -224,8 +251,8 @@ fn any_input_is_taken_or_dropped() {
     };
     let sender = QueuePair::new(3, 1);
     let mut handle = Handle::new(5, 200);
-    sender.send(&mut handle, once(&[4; 290][..]), true, &mut Vec::new(), &mut keep);
-    sender.write(&handle, 0x101, 0x1010, &[4; 200], &mut keep);
+    sender.send(&mut handle, once(&[4; 290][..]), true, whole(&mut keep));
+    sender.write(&handle, 0x101, 0x1010, &[4; 200], whole(&mut keep));
     let mut net = net::Net::new(
         2,
         1 << 16,

@@ -190,7 +190,7 @@ impl Tariff {
         let eager_bytes = settings.number("TERN_EAGER_MAX") as usize;
         // What connections take at once beyond that takes as long as what waits for its receiver: a copy more, two messages less.
         let frame_bytes = match settings.text("TERN_TRANSPORT") {
-            "rc" | "rd" => channel::STAGED_BYTES,
+            "rc" | "rd" | "ud" => channel::STAGED_BYTES,
             _ => channel::Settings::default().frame_bytes,
         };
         let network = network(eager_bytes, frame_bytes, settings.number("TERN_REGISTERED_MAX") > 0);

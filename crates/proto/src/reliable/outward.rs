@@ -8,6 +8,9 @@ use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 /// What a job carries of its own without memory for that.
 const SHORT: usize = 64;
 
+/// Of what begins on a quiet way so many bytes leave at once: the receiver takes them in while this rank cuts what follows.
+const FIRST_BYTES: usize = 32 << 10;
+
 /// What a job carries.
 #[derive(Clone, Debug)]
 enum Payload {
@@ -138,6 +141,7 @@ impl Ways {
         }
         let now_ns = verbs.now_ns();
         self.send_again(to, now_ns, verbs)?;
+        let mut first = self.peer(to).stream.is_acknowledged().then(|| FIRST_BYTES.div_ceil(self.room));
         while self.peer(to).stream.may_send() && self.has_job(to) {
             let Some((index, slot)) = self.pool.take(verbs)? else {
                 let peer = self.peers[to].as_mut().expect("it is known");
@@ -147,6 +151,11 @@ impl Ways {
                 break;
             };
             self.cut(to, index, slot, now_ns, verbs)?;
+            first = first.map(|packets| packets - 1);
+            if first == Some(0) {
+                verbs.flush(to);
+                first = None;
+            }
         }
         if self.peer(to).stream.answers() {
             self.answer(to, verbs)?;

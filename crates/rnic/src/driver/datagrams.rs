@@ -8,7 +8,7 @@ use super::alarm::Alarm;
 use super::alone::Source;
 use super::burst::Burst;
 use super::greeting::{self, Secret};
-use super::outbox::Outbox;
+use super::outbox::{FIRST_BYTES, Outbox};
 use super::postings::{Posted, Postings};
 use super::seal::{DatagramSeals, Integrity, TRAILER_LEN};
 use super::talk::Talk;
@@ -213,6 +213,7 @@ impl Rnic {
         let Peer { pair, seals, postings, burst, .. } = &mut **contact;
         let Datagrams { talk, outbox, .. } = &mut **datagrams;
         burst.sent();
+        let mut begins = pair.is_acknowledged();
         let mut next = |out: &mut Vec<u8>| {
             let begin = out.len();
             let is_one = pair.transmit(now_ns, &self.regions, |fpdu| postings.payload(fpdu), out);
@@ -221,7 +222,12 @@ impl Rnic {
             }
             is_one
         };
-        while outbox.add(talk, self.addresses[peer], &mut next) {}
+        while outbox.add(talk, self.addresses[peer], &mut next) {
+            if begins && outbox.len() >= FIRST_BYTES {
+                outbox.send(talk);
+                begins = false;
+            }
+        }
         // What the socket does not take is lost as on the way, and comes again by the same rules.
         outbox.send(talk);
         datagrams.due_ns = datagrams.due_ns.min(pair.timeout_ns().unwrap_or(u64::MAX));

@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 /// Datagrams that one call takes (`UDP_MAX_SEGMENTS` of the kernels that have it), and bytes.
 const MANY: usize = 64;
 const BYTES: usize = 65_000;
+/// Of what begins on a quiet way so many bytes leave at once: the receiver takes them in while this rank puts together what follows.
+pub const FIRST_BYTES: usize = 32 << 10;
 /// What a datagram may be filled up with: such a part of its length.
 const FILLED: usize = 16;
 
@@ -45,6 +47,11 @@ impl Outbox {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Takes the datagram that `write` appends, if it does; what it does not fit together with leaves before.

@@ -56,8 +56,6 @@ pub struct Unreliable {
     /// What the kernel gave, and which part of it waits for receive buffers.
     room: memcopy::Room,
     held: Range<usize>,
-    /// Datagrams are put together there.
-    out: Vec<u8>,
     answer: Vec<u8>,
     /// Something came in the last look: more may stand behind it than one.
     comes: bool,
@@ -86,7 +84,6 @@ impl Unreliable {
             known: Vec::new(),
             trailer_len,
             seals: BTreeMap::new(),
-            out: Vec::new(),
             answer: Vec::new(),
             comes: false,
         })
@@ -155,13 +152,13 @@ impl Rnic {
         let parts = parts.iter().map(|part| memory::bytes(part.span));
         let mut handle = *unreliable.handle(to);
         unreliable.seals(to);
-        let Unreliable { talk, outbox, pair, burst, seals, out, .. } = &mut **unreliable;
+        let Unreliable { talk, outbox, pair, burst, seals, .. } = &mut **unreliable;
         let mut seals = seals.get_mut(&to);
         burst.posted();
-        pair.send(&mut handle, parts, false, out, |datagram| {
+        pair.send(&mut handle, parts, false, |append| {
             outbox.add(talk, self.addresses[to], |bytes| {
                 let begin = bytes.len();
-                bytes.extend_from_slice(datagram);
+                append(bytes);
                 if let Some(seals) = &mut seals {
                     seals.seal.datagram(bytes, begin);
                 }

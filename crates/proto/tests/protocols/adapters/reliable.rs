@@ -280,6 +280,22 @@ fn what_is_posted_without_a_look_in_between_arrives() {
     }
 }
 
+/// The receiver takes in the first part of what begins on a quiet way while the sender cuts the rest; what stands behind it is in its way already.
+#[test]
+fn what_begins_on_a_quiet_way_leaves_before_all_of_it_is_cut() {
+    let shared = net(1, 0);
+    shared.get().caps.datagram_bytes = 9000;
+    let verbs = &mut seats(&shared, &Settings::default())[0].verbs;
+    let mine = memory(verbs, 60_000);
+    let short = Local { span: mine.span.part(0, 20_000), key: mine.key };
+    let mut flushes = |what: Local, to, work| {
+        let before = shared.get().flushes;
+        assert_eq!(verbs.post_send(to, 0, &[what], work), Ok(true));
+        shared.get().flushes - before
+    };
+    assert_eq!([flushes(mine, 1, 1), flushes(mine, 1, 2), flushes(short, 2, 3)], [1, 0, 0]);
+}
+
 /// A peer that is lost: all that is under way with it ends with the reason, so does what is posted later, and the memory that
 /// it held serves the others.
 #[test]

@@ -55,7 +55,7 @@ fn made_reliable(ranks: Vec<Rnic>, settings: &Settings, reliable: &reliable::Set
 }
 
 fn unreliable_datagrams() -> Vec<Device> {
-    let settings = Settings { slots: 0, fast_peers: 0, ..Settings::default() };
+    let settings = Settings { frame_bytes: STAGED_BYTES, slots: 0, fast_peers: 0, ..Settings::default() };
     made_reliable(adapters(Listening::for_unreliable), &settings, &reliable::Settings::default())
 }
 

@@ -14,7 +14,7 @@
 //!   gives nothing, then [`Pair::poll`].
 //! - A datagram that the socket does not take is one that the network has lost.
 //! - Memory of posted work stays until its completion is polled: lost datagrams are cut from it again.
-//! - When [`Pair::is_waiting`], messages wait for receive buffers: [`Pair::resume`] when there are some.
+//! - When [`Pair::is_waiting`], messages wait for receive buffers: [`Pair::resume`].
 //! - When [`Pair::failure`] is there, the pair is kept all the same: it tells the peer, as often as that still sends.
 
 mod arrivals;
@@ -187,6 +187,11 @@ impl Pair {
         self.arrivals.is_waiting()
     }
 
+    /// Whether all that was sent is acknowledged.
+    pub fn is_acknowledged(&self) -> bool {
+        self.flight.is_empty()
+    }
+
     /// When [`Pair::tick`] is due.
     pub fn timeout_ns(&self) -> Option<u64> {
         [self.timer_ns, self.loss_ns, self.answer_ns].into_iter().flatten().min()
@@ -197,8 +202,7 @@ impl Pair {
         self.failure().is_some_and(|failure| !matches!(failure, Failure::Closed))
     }
 
-    /// Whether several datagrams are not acknowledged: [`Pair::hurry`] once nothing more comes, for until then the program may answer, and the
-    /// acknowledgement goes with that.
+    /// Whether several datagrams are not acknowledged: [`Pair::hurry`] once nothing more comes, for until then the program may answer.
     pub fn owes_answer(&self) -> bool {
         self.unanswered >= ACK_EVERY
     }

@@ -29,6 +29,9 @@ pub const ERRORS: usize = 64;
 /// Numbers of a peer's messages, up to the newest, of which it is known whether they have begun.
 const NUMBERS: u32 = 64;
 
+/// Appends a datagram to bytes; to be called once.
+pub type Append<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
+
 /// An address handle: where datagrams go.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
@@ -146,14 +149,14 @@ impl QueuePair {
         }
     }
 
-    /// Sends a message of these parts: `each` gets its datagrams, put together in `out`. It is complete when they are sent.
+    /// Sends a message of these parts: `each` is called for each of its datagrams, which what it gets appends to bytes. It is complete
+    /// when they are sent.
     pub fn send<'a>(
         &self,
         to: &mut Handle,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
         solicited: bool,
-        out: &mut Vec<u8>,
-        each: impl FnMut(&[u8]),
+        each: impl FnMut(Append),
     ) {
         to.msn = to.msn.wrapping_add(1);
         let msn = to.msn;
@@ -162,17 +165,17 @@ impl QueuePair {
             opcode: Opcode::send(solicited, false),
             target: Target::Untagged { qn: queue::SEND, msn, mo: offset as u32, invalidate: 0 },
         };
-        self.cut(to, UNTAGGED_LEN, parts, out, each, header);
+        self.cut(to, UNTAGGED_LEN, parts, each, header);
     }
 
     /// Writes into a region of the receiver, in which the record of its ranges shows what has come.
-    pub fn write(&self, to: &Handle, stag: u32, addr: u64, payload: &[u8], each: impl FnMut(&[u8])) {
+    pub fn write(&self, to: &Handle, stag: u32, addr: u64, payload: &[u8], each: impl FnMut(Append)) {
         let header = |offset, last| Header {
             last,
             opcode: Opcode::Write,
             target: Target::Tagged { stag, to: addr.wrapping_add(offset as u64) },
         };
-        self.cut(to, TAGGED_LEN, std::iter::once(payload), &mut Vec::new(), each, header);
+        self.cut(to, TAGGED_LEN, std::iter::once(payload), each, header);
     }
 
     fn cut<'a>(
@@ -180,8 +183,7 @@ impl QueuePair {
         to: &Handle,
         header_len: usize,
         mut parts: impl Iterator<Item = &'a [u8]> + Clone,
-        out: &mut Vec<u8>,
-        mut each: impl FnMut(&[u8]),
+        mut each: impl FnMut(Append),
         header: impl Fn(usize, bool) -> Header,
     ) {
         let len: usize = parts.clone().map(<[u8]>::len).sum();
@@ -192,20 +194,21 @@ impl QueuePair {
             let end = len.min(offset + room);
             let mut bytes = [0; UNTAGGED_LEN];
             let header_len = header(offset, end == len).encode(&mut bytes);
-            out.clear();
-            Head { kind: DatagramType::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(out);
-            out.extend_from_slice(&bytes[..header_len]);
-            while offset < end {
-                if part.is_empty() {
-                    part = parts.next().expect("as many bytes as were counted");
+            each(&mut |out: &mut Vec<u8>| {
+                let begin = out.len();
+                Head { kind: DatagramType::Unreliable, flags: 0, rank: self.rank, id: to.id }.begin(out);
+                out.extend_from_slice(&bytes[..header_len]);
+                while offset < end {
+                    if part.is_empty() {
+                        part = parts.next().expect("as many bytes as were counted");
+                    }
+                    let (now, later) = part.split_at(part.len().min(end - offset));
+                    out.extend_from_slice(now);
+                    (offset, part) = (offset + now.len(), later);
                 }
-                let (now, later) = part.split_at(part.len().min(end - offset));
-                out.extend_from_slice(now);
-                (offset, part) = (offset + now.len(), later);
-            }
-            datagram::seal(out, 0);
-            each(out);
-            if offset == len {
+                datagram::seal(out, begin);
+            });
+            if end == len {
                 return;
             }
         }
