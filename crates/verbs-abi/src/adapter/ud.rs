@@ -153,7 +153,11 @@ impl Ud {
             .entry((address, there))
             .or_insert_with(|| Handle::new(name(there, key), datagram_max));
         handle.id = name(there, key);
-        self.pair.send(handle, message, is_solicited, out, |bytes| send_to(&mut self.talk, bytes, address));
+        self.pair.send(handle, message, is_solicited, |append| {
+            out.clear();
+            append(out);
+            send_to(&mut self.talk, out, address);
+        });
     }
 
     /// Whether what has come is to wait for a receive buffer.
