@@ -34,7 +34,7 @@ CASES = [
      [("throughput", f"{pairs} at once", 2048) for pairs in (1, 2, 4)], "– (defined in section 3.4.2)"),
     ("application", 2, 4, "stencil", ["--min", "256", "--max", "16384"],
      [("stencil", "", size) for size in (256, 4096, 16384)], "figure 6.7: shorter for CG, MG, LU, SMG2000, Radix"),
-    *(("memory", 8, ranks, "memory", [], [("memory", variant, ranks) for variant in ("init", "neighbours", "")], paper)
+    *(("memory", 8, ranks, "memory", [], [("memory", variant, ranks) for variant in ("init", "neighbours", "", "used, 8 B", "used, 4 KB")], paper)
       for ranks, paper in ((16, "table 6.1: CG -2 %, SMG2000 -9 %, Radix -8 %"),
                            (64, "table 6.1: CG -5 %, SMG2000 -30 %, Radix -31 %"), (128, "–"))),
 ]

@@ -24,11 +24,13 @@ pub type Device = Pair<Shm, Channel<Reliable<Adapter>>>;
 
 /// What the end of a rank waits for peers to take, at most.
 const LINGER_NS: u64 = 5_000_000_000;
-/// Slots of a peer where all have connections: with receive buffers a window of 64 short messages, so that a burst of them waits
-/// for no answer.
+/// Receive buffers that a peer may fill over the software adapter, so that a burst of short messages waits for no answer. It has no use for
+/// slots: a frame that is written to one comes no sooner than one that is sent, and each peer's take memory of their own.
+const WINDOW: usize = 64;
+/// Slots of a peer over adapters of the system, where all have connections: with receive buffers a window as long.
 const SLOTS: usize = 48;
-/// Receive buffers that a peer may fill where it has no slots, or few.
-const WINDOW: usize = 32;
+/// Receive buffers that a peer may fill there where it has no slots, or few.
+const SYSTEM_WINDOW: usize = 32;
 /// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
 const HYBRID_SLOTS: usize = 16;
 const HYBRID_SLOT_BYTES: usize = 4096 + 24;
@@ -64,8 +66,8 @@ enum Carriers {
     Streams { frame_bytes: usize },
     /// By what the adapter has that is reliable.
     Adapter,
-    /// By unreliable datagrams, and for so many peers at a time by connections; frames that go by datagrams are so long at most.
-    Datagrams { connections: usize, frame_bytes: usize },
+    /// By unreliable datagrams, and for so many peers at a time by connections; of the software adapter or of the system's.
+    Datagrams { connections: usize, of_system: bool },
 }
 
 impl Carriers {
@@ -82,12 +84,12 @@ impl Carriers {
 
     fn chosen(settings: &Settings) -> Carriers {
         match settings.text("TERN_TRANSPORT") {
-            "ud" => Carriers::Datagrams { connections: 0, frame_bytes: channel::STAGED_BYTES },
+            "ud" => Carriers::Datagrams { connections: 0, of_system: false },
             "hybrid" => {
                 let each = HYBRID_SLOTS * HYBRID_SLOT_BYTES + CONNECTION_BYTES;
                 let affordable = settings.number("TERN_CONNECTION_BYTES") as usize / each;
                 let connections = affordable.min(settings.number("TERN_CONNECTIONS") as usize);
-                Carriers::Datagrams { connections, frame_bytes: channel::Settings::default().frame_bytes }
+                Carriers::Datagrams { connections, of_system: false }
             }
             "rc" => Carriers::CONNECTIONS,
             "rd" => Carriers::Streams { frame_bytes: channel::STAGED_BYTES },
@@ -97,33 +99,46 @@ impl Carriers {
 
     /// The same over adapters of the system, which lock what they receive into.
     fn of_system(self) -> Carriers {
-        let frame_bytes = channel::Settings::default().frame_bytes;
         match self {
             Carriers::Streams { .. } => Carriers::Adapter,
-            Carriers::Datagrams { connections, .. } => Carriers::Datagrams { connections, frame_bytes },
+            Carriers::Datagrams { connections, .. } => Carriers::Datagrams { connections, of_system: true },
             Carriers::Adapter => self,
+        }
+    }
+
+    /// How frames are carried; whether connections take long ones at once.
+    fn frames(self, takes_long: bool) -> channel::Settings {
+        let plain = channel::Settings::default();
+        match self {
+            Carriers::Streams { frame_bytes } => {
+                channel::Settings { slots: 0, window: WINDOW, frame_bytes, ..plain }
+            }
+            Carriers::Adapter => channel::Settings { slots: SLOTS, ..plain },
+            Carriers::Datagrams { connections: 0, of_system: false } => {
+                let frame_bytes = channel::STAGED_BYTES;
+                channel::Settings { slots: 0, window: WINDOW, frame_bytes, ..plain }
+            }
+            Carriers::Datagrams { connections, of_system } => channel::Settings {
+                frame_bytes: if connections > 0 && takes_long {
+                    channel::STREAM_FRAME_BYTES
+                } else {
+                    plain.frame_bytes
+                },
+                staged_bytes: plain.frame_bytes,
+                slots: if connections > 0 && of_system { HYBRID_SLOTS } else { 0 },
+                slot_bytes: HYBRID_SLOT_BYTES,
+                fast_peers: connections,
+                window: if of_system { SYSTEM_WINDOW } else { WINDOW },
+                ..plain
+            },
         }
     }
 
     /// Frames over an adapter of these.
     fn carry<V: Verbs>(self, adapter: V) -> Result<Channel<Reliable<V>>, Fault> {
-        let Carriers::Datagrams { connections, frame_bytes } = self else {
-            let plain = channel::Settings::default();
-            let frame_bytes =
-                if let Carriers::Streams { frame_bytes } = self { frame_bytes } else { plain.frame_bytes };
-            let settings = channel::Settings { slots: SLOTS, frame_bytes, ..plain };
+        let settings = self.frames(adapter.caps().at_once_bytes > 0);
+        let Carriers::Datagrams { connections, .. } = self else {
             return Channel::new(Reliable::plain(adapter), settings);
-        };
-        let plain = channel::Settings::default();
-        let is_long = connections > 0 && adapter.caps().at_once_bytes > 0;
-        let settings = channel::Settings {
-            frame_bytes: if is_long { channel::STREAM_FRAME_BYTES } else { frame_bytes },
-            staged_bytes: frame_bytes,
-            slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
-            slot_bytes: HYBRID_SLOT_BYTES,
-            fast_peers: connections,
-            window: WINDOW,
-            ..plain
         };
         let reliable = reliable::Settings {
             connections,

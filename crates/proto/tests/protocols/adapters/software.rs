@@ -33,7 +33,7 @@ fn adapters(listen: fn(IpAddr) -> Result<Listening, String>) -> Vec<Rnic> {
 
 /// By what of the adapter is reliable itself.
 fn plain(listen: fn(IpAddr) -> Result<Listening, String>, frame_bytes: usize) -> Vec<Device> {
-    let settings = Settings { slots: 48, frame_bytes, ..Settings::default() };
+    let settings = Settings { slots: 0, window: 64, frame_bytes, ..Settings::default() };
     let device = |rank| Channel::new(Reliable::plain(rank), settings.clone()).unwrap();
     adapters(listen).into_iter().map(device).collect()
 }
@@ -46,10 +46,10 @@ fn reliable_datagrams() -> Vec<Device> {
     plain(Listening::for_datagrams, STAGED_BYTES)
 }
 
-/// By packets; who has a connection has slots, too.
+/// By packets.
 fn made_reliable(ranks: Vec<Rnic>, settings: &Settings, reliable: &reliable::Settings) -> Vec<Device> {
     let reliable = reliable::Settings { linger_ns: 5_000_000_000, ..reliable.clone() };
-    let settings = Settings { window: 32, ..settings.clone() };
+    let settings = Settings { window: 64, ..settings.clone() };
     let device = |rank| Channel::new(Reliable::new(rank, reliable.clone())?, settings.clone());
     ranks.into_iter().map(|rank| device(rank).unwrap()).collect()
 }
@@ -63,14 +63,8 @@ fn unreliable_datagrams() -> Vec<Device> {
 fn hybrid() -> Vec<Device> {
     let peers = RANKS - 1;
     let plain = Settings::default();
-    let settings = Settings {
-        frame_bytes: STREAM_FRAME_BYTES,
-        staged_bytes: plain.frame_bytes,
-        slots: 16,
-        slot_bytes: 4096 + 24,
-        fast_peers: peers,
-        ..plain
-    };
+    let settings =
+        Settings { frame_bytes: STREAM_FRAME_BYTES, staged_bytes: plain.frame_bytes, slots: 0, ..plain };
     let reliable = reliable::Settings {
         connections: peers,
         message_bytes: settings.message_bytes(),
