@@ -146,13 +146,27 @@ fn what_is_not_there_has_an_answer() {
         ("-ordered-output", "sort"),
         ("-membind x", "numactl"),
         ("-profile", "TERN_EXPLAIN"),
+        ("--rank-by socket", "'--map-by socket' numbers"),
+        ("--rank-by numa", "NUMA nodes"),
+        ("--rank-by span", ":cyclic"),
+        ("--rank-by board", "takes slot, core, hwthread, fill or node; 'board'"),
+        ("--rank-by core --map-by numa", "--rank-by slot"),
+        ("--stream-buffering 0", "stdbuf -o0"),
+        ("--stream-buffering=1", "stdbuf -oL"),
     ];
     for (option, says) in cases {
         let outcome = run(&mut mpiexec(&format!("{option} -n 1 true")));
         assert!(outcome.code == 1 && outcome.err.contains(says), "{option}: {outcome:?}");
         assert_eq!(outcome.err.lines().count(), 1, "{option}: {outcome:?}");
     }
-    for option in ["-topolib hwloc", "--silent", "--display-allocation", "--personality ompi"] {
+    for option in [
+        "-topolib hwloc",
+        "--silent",
+        "--display-allocation",
+        "--personality ompi",
+        "--rank-by slot",
+        "--stream-buffering 2",
+    ] {
         assert_eq!(run(&mut mpiexec(&format!("{option} -n 1 true"))).code, 0, "{option}");
     }
 }
