@@ -261,6 +261,15 @@ def between_hosts(short):
         yield Stage(f"between two hosts, {' and '.join(names)}", commands[0], beside=commands[1:])
 
 
+def forced_over_datagrams():
+    """What is forced over connections above is forced over the other transports as well, on two ranks of each host."""
+    programs = [sys.executable, ROOT / "tests" / "run.py", "--two-hosts", "--np", "4", "p2p/blocking", "p2p/modes", "p2p/truncate", "coll/random_sequence"]
+    for transport in ["rd", "ud", "hybrid"]:
+        for names in in_twos(protocols()):
+            first, *others = (["env", f"TERN_TRANSPORT={transport}", f"TERN_PROTOCOL={name}", *programs] for name in names)
+            yield Stage(f"between two hosts, {transport}, {' and '.join(names)}", first, beside=others)
+
+
 def suite_between_hosts(short):
     """mpi4py's suite between two hosts, as the C tests. Its stages stand in one lane with those on one host, for what runs is copied
     into one environment."""
@@ -340,6 +349,7 @@ def stages(arguments):
         yield from over_adapters(short=False)
         yield from over_libibverbs(short=False)
         yield from between_hosts(short=False)
+        yield from forced_over_datagrams()
         yield from huge()
         yield from suite_between_hosts(short=False)
         yield Stage("C conformance on 4 and 7 ranks", [sys.executable, ROOT / "tests" / "run.py", "--np", "4,7"])

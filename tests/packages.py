@@ -18,6 +18,7 @@ import types
 
 import packages_root
 from install import FORTRAN_PROGRAM, PROGRAM, ROOT, Failure, Skip
+from packages_kubernetes import kubernetes
 
 MPI4PY = "4.1.2"
 CONFIGURE = """AC_INIT([probe], [1])
@@ -370,7 +371,7 @@ def main():
     parser.add_argument("--container", action="store_true", help="install the Debian package in roots of its own and build the Containerfile as well")
     parser.add_argument("check", nargs="*", help="only these")
     arguments = parser.parse_args()
-    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack] + ([debian_root, container, engine] if arguments.container else [])
+    checks = [wheel, wheel_tag, mpi4py, mpi4py_wheel, debian, cmake, autoconf, spack, kubernetes] + ([debian_root, container, engine] if arguments.container else [])
     known = [check.__name__ for check in checks]
     if unknown := [name for name in arguments.check if name not in known]:
         parser.error(f"no check is called {' or '.join(unknown)}; there are {', '.join(known)}")

@@ -52,7 +52,7 @@ def isolated():
     """Words that start a program in a PID namespace of its own, where it is not the first process."""
     words = ["unshare", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
-        raise Skip("no PID namespaces here")
+        raise Skip("no PID namespaces here", "namespaces")
     return [*words, "sh", "-c", '"$@"; exit $?', "sh"]
 
 
@@ -74,7 +74,7 @@ def small(tools, kib):
     place.mkdir(exist_ok=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k,mode=1777", "none", place], capture_output=True)
     if mounted.returncode != 0:
-        raise Skip("cannot mount a small file system here")
+        raise Skip("cannot mount a small file system here", "namespaces")
     try:
         yield place
     finally:

@@ -33,7 +33,7 @@ def launcher(tools, hydra):
     if not hydra:
         return None
     if tools.hydra is None:
-        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)")
+        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)", "hydra")
     return [tools.hydra]
 
 

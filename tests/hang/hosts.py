@@ -80,7 +80,7 @@ def neighbours(tools, transport):
             few = "echo 40000 40159 >/proc/sys/net/ipv4/ip_local_port_range"
             done = subprocess.run(["ip", "netns", "exec", both.namespace(host), "sh", "-c", few], capture_output=True, text=True)
             if done.returncode != 0:
-                raise Skip(f"the range of ports cannot be changed: {done.stderr.strip()}")
+                raise Skip(f"the range of ports cannot be changed: {done.stderr.strip()}", "namespaces")
         words = [*both.words(2), "--genv", "TERN_TRANSPORT", transport, tools.program("bytes")]
         for _ in range(2):
             with contextlib.ExitStack() as stack:
@@ -262,7 +262,7 @@ NOT_HERE = 77
 def ip(*words):
     done = subprocess.run(["ip", *words], capture_output=True, text=True)
     if done.returncode != 0:
-        raise Skip(f"no network namespaces here: {done.stderr.strip()}")
+        raise Skip(f"no network namespaces here: {done.stderr.strip()}", "namespaces")
 
 
 class Hosts:
@@ -278,7 +278,7 @@ class Hosts:
         command = [str(word) for word in (SCRIPT, verb, self.name, *words)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode == NOT_HERE:
-            raise Skip(done.stdout.strip())
+            raise Skip(done.stdout.strip(), "namespaces")
         if done.returncode != 0:
             raise Failure(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 

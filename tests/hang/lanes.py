@@ -1,11 +1,15 @@
 """Cases that run beside each other, in lanes, because they wait most of their time."""
 
 import multiprocessing
+import pathlib
+import sys
 import tempfile
 import time
 import traceback
 
-from support import Failure, Skip, Tools
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from require import is_required  # noqa: E402
+from support import Failure, Skip, Tools  # noqa: E402
 
 
 def play(lanes, arguments):
@@ -41,6 +45,10 @@ def run(arguments, cases, taken, counts):
                 passed += 1
                 print(f"ok      {case.name} ({time.monotonic() - begun:.0f} s)", flush=True)
             except Skip as reason:
+                if is_required(reason.wanting):
+                    failed += 1
+                    print(f"FAILED  {case.name}: TERN_TEST_REQUIRE names {reason.wanting}: {reason}", flush=True)
+                    continue
                 skipped += 1
                 print(f"skipped {case.name}: {reason}", flush=True)
             except Failure as failure:

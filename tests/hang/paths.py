@@ -45,7 +45,7 @@ def routed(tools, family):
             forwards = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"]
             forward = ["ip", "netns", "exec", hosts.namespace(router), "sysctl", "-qw", *forwards]
             if (done := subprocess.run(forward, capture_output=True, text=True)).returncode != 0:
-                raise Skip(f"no router can be made here: {done.stderr.strip()}")
+                raise Skip(f"no router can be made here: {done.stderr.strip()}", "namespaces")
 
         def middle(mtu):
             hosts.ip(2, "link", "set", "e37", "mtu", mtu)
@@ -85,7 +85,7 @@ def link(tools, hosts, *words):
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout.readline() != "ready\n":
-                raise Skip(f"no link can be made here: {process.stderr.read().strip()}")
+                raise Skip(f"no link can be made here: {process.stderr.read().strip()}", "namespaces")
             for host in 1, 2:
                 hosts.ip(host, "addr", "add", f"10.77.39.{host}/24", "dev", "link0")
                 hosts.ip(host, "link", "set", "link0", "up")

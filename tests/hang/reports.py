@@ -62,11 +62,11 @@ def executed(tools):
 def other_namespaces(tools):
     unshare = shutil.which("unshare")
     if unshare is None:
-        raise Skip("there is no unshare")
+        raise Skip("there is no unshare", "namespaces")
     private = [unshare, "--pid", "--fork", "--kill-child"]
     tried = run(tools, *private, "true", launcher=())
     if tried.code != 0:
-        raise Skip(f"no PID namespace: {tried.err.strip()}")
+        raise Skip(f"no PID namespace: {tried.err.strip()}", "namespaces")
     says = [r"rank 0 waits in MPI_Recv", r"cycle: rank 0 → rank 1 → rank 0: both wait in MPI_Recv"]
     with tools.job("-n", 2, *private, tools.program("hang"), "cycle") as job:
         job.wait_for("a start", lambda: has_started(job, 2))

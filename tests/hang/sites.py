@@ -36,7 +36,7 @@ def good(outcome):
 
 def hydra(tools):
     if tools.hydra is None:
-        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)")
+        raise Skip("there is no Hydra (build/peers/mpich, mpiexec.hydra in PATH, or --hydra)", "hydra")
     return tools.hydra
 
 
@@ -126,7 +126,7 @@ def pmix_spawns(tools):
 def mpirun(tools):
     """Open MPI's launcher, which speaks PMIx."""
     if tools.mpirun is None:
-        raise Skip("there is no mpirun of Open MPI (build/peers/openmpi, or --openmpi)")
+        raise Skip("there is no mpirun of Open MPI (build/peers/openmpi, or --openmpi)", "pmix")
     words = [tools.mpirun, "--oversubscribe"]
     return [*words, "--allow-run-as-root"] if os.geteuid() == 0 else words
 
@@ -145,7 +145,7 @@ def prterun(tools):
     """PRRTE's own command, which stands beside Open MPI's that becomes it."""
     command = pathlib.Path(mpirun(tools)[0]).with_name("prterun")
     if not command.exists():
-        raise Skip("there is no prterun beside mpirun of Open MPI")
+        raise Skip("there is no prterun beside mpirun of Open MPI", "pmix")
     # The wheel lies elsewhere than it was built for; mpirun tells it that.
     prefix = command.parent.parent
     words = ["env", *(f"{name}_PREFIX={prefix}" for name in ["OPAL", "PRTE", "PMIX"]), str(command), "--map-by", ":oversubscribe"]
@@ -201,7 +201,7 @@ def pmix_missing(tools):
     hide += '[ ! -e $f ] || mount --bind /dev/null $f || exit 77; done; exec "$@"'
     words = ["unshare", "--mount", "sh", "-c", hide, "sh"]
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
-        raise Skip("no mount namespaces here")
+        raise Skip("no mount namespaces here", "namespaces")
     outcome = run(tools, tools.program("bytes"), launcher=words, env=NOBODY)
     outcome.expect(outcome.code != 0 and "arrived" not in outcome.out, "no job of one rank")
     outcome.expect_message("libpmix.*LD_LIBRARY_PATH.*Tern's own mpiexec")

@@ -25,10 +25,10 @@ def cases():
 def started(tools, protocol):
     with cluster(tools) as srun:
         if protocol not in subprocess.run([*srun[:-1], "--mpi=list"], capture_output=True, text=True).stdout.split():
-            raise Skip(f"this Slurm has no plugin for {protocol}")
+            raise Skip(f"this Slurm has no plugin for {protocol}", "slurm")
         words = [*srun, f"--mpi={protocol}", "-n"]
         if protocol == "pmix" and "can not load PMIx library" in run(tools, 1, "true", launcher=words).err:
-            raise Skip("this Slurm finds no libpmix (Debian: libpmix-dev)")
+            raise Skip("this Slurm finds no libpmix (Debian: libpmix-dev)", "slurm")
         for ranks in [1, 4]:
             outcome = run(tools, ranks, tools.program("bytes"), launcher=words)
             outcome.expect(outcome.code == 0 and outcome.out.count("all bytes arrived") == 1, "all bytes, once")
@@ -108,9 +108,9 @@ def cluster(tools):
     programs = {name: shutil.which(name, path=path) for name in NEEDED}
     missing = [name for name, at in programs.items() if at is None]
     if missing:
-        raise Skip(f"no {', '.join(missing)} here (Debian: slurmctld slurmd slurm-client munge)")
+        raise Skip(f"no {', '.join(missing)} here (Debian: slurmctld slurmd slurm-client munge)", "slurm")
     if os.geteuid() != 0:
-        raise Skip("slurmd needs root")
+        raise Skip("slurmd needs root", "slurm")
     place = tools.scratch / "slurm"
     shutil.rmtree(place, ignore_errors=True)
     for directory in [place, place / "state", place / "spool"]:
@@ -154,10 +154,10 @@ def cluster(tools):
                 daemon.wait()
 
 
-def await_that(place, condition, limit=60):
+def await_that(place, condition, limit=120):
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
             logs = "".join(log.read_text()[-300:] for log in sorted(place.glob("*.out")) + sorted(place.glob("*.log")))
-            raise Skip(f"Slurm does not start here: {logs.strip()}")
+            raise Skip(f"Slurm does not start here: {logs.strip()}", "slurm")
         time.sleep(0.1)

@@ -20,7 +20,11 @@ class Failure(Exception):
 
 
 class Skip(Exception):
-    """The case cannot be tried here; the text says why."""
+    """The case cannot be tried here; the text says why. It is a failure where TERN_TEST_REQUIRE names what is wanting."""
+
+    def __init__(self, why, wanting=None):
+        super().__init__(why)
+        self.wanting = wanting
 
 
 class Case:
@@ -182,11 +186,11 @@ def private_mount(mount):
     """Words before a command that give it mounts of its own, of which nothing is left; `mount` is a command to try it with."""
     unshare = shutil.which("unshare")
     if unshare is None:
-        raise Skip("there is no unshare")
+        raise Skip("there is no unshare", "namespaces")
     private = [unshare, "-m"] if os.geteuid() == 0 else [unshare, "-rm"]
     tried = subprocess.run([*private, "sh", "-c", mount], capture_output=True, text=True)
     if tried.returncode != 0:
-        raise Skip(f"no private mount: {tried.stderr.strip()}")
+        raise Skip(f"no private mount: {tried.stderr.strip()}", "namespaces")
     return private
 
 

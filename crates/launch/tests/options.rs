@@ -2,6 +2,7 @@
 mod common;
 use common::*;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -104,6 +105,50 @@ fn programs_from_a_file_on_hosts_from_a_file() {
     assert!(outcome.code == 1 && outcome.err.contains("host node17.invalid: the name cannot"));
 }
 
+/// A file of hosts that cannot be read, or makes no sense: mpiexec names it, with the line, and starts nothing.
+#[test]
+fn files_of_hosts_that_are_none_are_named() {
+    let scratch = Scratch::new("no-hosts");
+    let long = vec![b';'; (1 << 20) + 1];
+    let cases: [(&str, Option<&[u8]>, &str); 11] = [
+        ("missing", None, "No such file or directory"),
+        ("empty", Some(b""), "there is no host in"),
+        ("comments", Some(b"# localhost\n\n"), "there is no host in"),
+        ("binary", Some(b"\x7fELF\x02\x01\x01\0\xff\xfe"), "it is no text"),
+        ("zeros", Some(b"localhost\n\0\x1b[2J\n"), "'\\0\\u{1b}[2J' is no HOST"),
+        ("one line", Some(&long[..1 << 20]), "line 1 of"),
+        ("long", Some(&long), "it is longer than 1048576 bytes"),
+        ("words", Some(b"# hosts\nlocalhost\n\nlocalhost 4\n"), "line 4 of"),
+        ("slots", Some(b"localhost slots=many # all\n"), "line 1 of"),
+        ("option", Some(b"localhost:2\n-oProxyCommand=x\n"), "line 2 of"),
+        ("full", Some(b"localhost slots=0\n"), "no host takes a rank"),
+    ];
+    for (name, bytes, says) in cases {
+        if let Some(bytes) = bytes {
+            std::fs::write(scratch.file(name), bytes).unwrap();
+        }
+        refuses(&scratch.file(name), says);
+    }
+    refuses(&scratch.0, "Is a directory");
+    let closed = scratch.file("empty");
+    std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    // Permissions do not hold for root.
+    if std::fs::File::open(&closed).is_err() {
+        refuses(&closed, "Permission denied");
+    }
+}
+
+/// An error of one line that names the file, at once.
+fn refuses(file: &Path, says: &str) {
+    for option in ["--hostfile", "-f", "-machinefile"] {
+        let outcome = run(mpiexec(option).arg(file).args(["-n", "2", "echo", "started"]));
+        assert_eq!((outcome.code, outcome.out.as_str()), (1, ""), "{outcome:?}");
+        let named = outcome.err.contains(&format!("'{}'", file.display()));
+        assert!(named && outcome.err.contains(option) && outcome.err.contains(says), "{says}: {outcome:?}");
+        assert!(outcome.err.lines().count() == 1 && outcome.err.len() < 500, "{outcome:?}");
+    }
+}
+
 #[test]
 fn a_program_is_looked_for_where_the_user_says() {
     let scratch = Scratch::new("path");
@@ -146,13 +191,27 @@ fn what_is_not_there_has_an_answer() {
         ("-ordered-output", "sort"),
         ("-membind x", "numactl"),
         ("-profile", "TERN_EXPLAIN"),
+        ("--rank-by socket", "'--map-by socket' numbers"),
+        ("--rank-by numa", "NUMA nodes"),
+        ("--rank-by span", ":cyclic"),
+        ("--rank-by board", "takes slot, core, hwthread, fill or node; 'board'"),
+        ("--rank-by core --map-by numa", "--rank-by slot"),
+        ("--stream-buffering 0", "stdbuf -o0"),
+        ("--stream-buffering=1", "stdbuf -oL"),
     ];
     for (option, says) in cases {
         let outcome = run(&mut mpiexec(&format!("{option} -n 1 true")));
         assert!(outcome.code == 1 && outcome.err.contains(says), "{option}: {outcome:?}");
         assert_eq!(outcome.err.lines().count(), 1, "{option}: {outcome:?}");
     }
-    for option in ["-topolib hwloc", "--silent", "--display-allocation", "--personality ompi"] {
+    for option in [
+        "-topolib hwloc",
+        "--silent",
+        "--display-allocation",
+        "--personality ompi",
+        "--rank-by slot",
+        "--stream-buffering 2",
+    ] {
         assert_eq!(run(&mut mpiexec(&format!("{option} -n 1 true"))).code, 0, "{option}");
     }
 }

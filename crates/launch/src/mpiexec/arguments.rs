@@ -3,7 +3,7 @@ use super::files::{self, check_pattern};
 use super::hosts::Host;
 use super::options::{Effect, OPTIONS, dashed};
 use super::output::Stream;
-use super::placement::{self, Network, Reaching};
+use super::placement::{self, Network, Ranking, Reaching};
 use super::values::{self, Values};
 use crate::asked;
 use fabric::settings::distance;
@@ -126,6 +126,8 @@ pub struct Plan {
     pub universe: Universe,
     /// Whether the next rank goes to the next host rather than to the same one until it is full.
     pub cyclic: bool,
+    /// How ranks are numbered when all have their hosts.
+    pub ranking: Ranking,
     /// How other hosts are reached.
     pub reaching: Reaching,
     /// The hosts, if there are several.
@@ -248,6 +250,11 @@ fn check(plan: &Plan) -> Result<(), String> {
         }
         (_, Universe::Ranks(most)) if most < ranks => {
             Err(format!("a universe of {most} ranks is less than the {ranks} of the job"))
+        }
+        _ if plan.ranking == Ranking::Cores && plan.map != Map::InOrder => {
+            Err("--map-by socket and numa number ranks in turn over these: with them --rank-by takes slot or node; \
+                 '--rank-by slot' says what is so anyway"
+                .into())
         }
         _ => Ok(()),
     }

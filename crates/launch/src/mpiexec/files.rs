@@ -3,7 +3,7 @@ use crate::sys;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -18,6 +18,7 @@ pub(super) fn read_text(option: &str, path: &OsStr) -> Result<String, String> {
     match read {
         Ok(count) if count as u64 > TEXT_MAX => Err(failed(&format!("it is longer than {TEXT_MAX} bytes"))),
         Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(failed(&"it is no text (UTF-8)")),
         Err(error) => Err(failed(&error)),
     }
 }

@@ -31,12 +31,15 @@ pub(super) fn from_file(option: &str, path: &OsStr) -> Result<Vec<Host>, String>
 
 /// What the file at `path` says: a host to a line, as `host`, `host:4` or `host slots=4`; `#` begins a comment.
 pub fn from_lines(option: &str, path: &OsStr, text: &str) -> Result<Vec<Host>, String> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).enumerate();
+    let lines: Vec<(usize, &str)> = lines.filter(|(_, line)| !line.is_empty()).collect();
     if lines.is_empty() {
         return Err(format!("option {option}: there is no host in '{}'", path.display()));
     }
-    merged(option, lines.into_iter().map(|line| read_line(option, line)))
+    let entries = lines.into_iter().map(|(index, line)| {
+        read_line(&format!("{option}, line {} of '{}'", index + 1, path.display()), line)
+    });
+    merged(&format!("{option}, '{}'", path.display()), entries)
 }
 
 fn read_line(option: &str, line: &str) -> Result<Host, String> {
@@ -49,8 +52,10 @@ fn read_line(option: &str, line: &str) -> Result<Host, String> {
             Some(("max_slots" | "max-slots", _)) => {}
             _ => {
                 return Err(format!(
-                    "option {option}: '{word}' in the line '{line}': behind a host stands slots=RANKS only; users \
-                     and ports belong into the configuration of ssh"
+                    "option {option}: '{}' in the line '{}': behind a host stands slots=RANKS only; users \
+                     and ports belong into the configuration of ssh",
+                    shown(word),
+                    shown(line)
                 ));
             }
         }
@@ -82,11 +87,21 @@ fn one(option: &str, entry: &str) -> Result<Host, String> {
 }
 
 fn bad(option: &str, entry: &str) -> String {
-    format!("option {option}: '{entry}' is no HOST or HOST:RANKS")
+    format!("option {option}: '{}' is no HOST or HOST:RANKS", shown(entry))
+}
+
+/// What stands where a host should, as a terminal may be given it: a file of anything may have been named.
+fn shown(text: &str) -> String {
+    const LENGTH: usize = 60;
+    let more = if text.chars().nth(LENGTH).is_some() { "..." } else { "" };
+    let begin: String = text.chars().take(LENGTH).collect();
+    format!("{}{more}", begin.escape_debug())
 }
 
 fn slots(option: &str, entry: &str, number: &str) -> Result<usize, String> {
-    number.parse().map_err(|_| format!("option {option}: '{number}' in '{entry}' is no number of ranks"))
+    number.parse().map_err(|_| {
+        format!("option {option}: '{}' in '{}' is no number of ranks", shown(number), shown(entry))
+    })
 }
 
 fn merged(option: &str, entries: impl Iterator<Item = Result<Host, String>>) -> Result<Vec<Host>, String> {

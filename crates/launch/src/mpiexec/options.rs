@@ -202,6 +202,16 @@ pub const OPTIONS: &[Opt] = &[
             Ok(())
         },
     ),
+    does(
+        &["rank-by"],
+        "slot|core|hwthread|fill|node",
+        "how ranks are numbered when all have their hosts: host by host, or node: in turn over the hosts\n(default: as \
+         --map-by has placed them)",
+        |draft, values| {
+            draft.plan.ranking = values.ranking()?;
+            Ok(())
+        },
+    ),
     does(&["rr", "bynode"], "", "the next rank goes to the next host, as --map-by node", |draft, _| {
         draft.plan.cyclic = true;
         Ok(())
@@ -287,6 +297,13 @@ pub const OPTIONS: &[Opt] = &[
         };
         Ok(())
     }),
+    does(
+        &["stream-buffering"],
+        "2",
+        "accepted: what ranks print is buffered as programs do it before a pipe; 0 and 1 are refused, for\nstdbuf does that: \
+         'mpiexec -n RANKS stdbuf -oL PROGRAM'",
+        |_, values| values.buffering(),
+    ),
     does(
         &["timeout"],
         "SECONDS",
@@ -413,7 +430,7 @@ pub const OPTIONS: &[Opt] = &[
     ),
     row(&["byslot", "bycore"], "", Effect::SoAnyway, "accepted: it is so unless --map-by says otherwise"),
     row(
-        &["rmk", "prefix", "rank-by", "topolib", "demux", "personality", "stream-buffering"],
+        &["rmk", "prefix", "topolib", "demux", "personality"],
         "WORD",
         Effect::SoAnyway,
         "accepted: it changes nothing here",

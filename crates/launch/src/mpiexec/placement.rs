@@ -16,6 +16,20 @@ pub enum Launcher {
     Command(Vec<String>),
 }
 
+/// How ranks are numbered when all have their hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ranking {
+    /// As they were placed.
+    #[default]
+    Placed,
+    /// Host by host, and on each as they were placed.
+    Slots,
+    /// Host by host, and on each by the order of its cores.
+    Cores,
+    /// In turn over the hosts.
+    Nodes,
+}
+
 /// What the command line says about reaching hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reaching {
@@ -101,7 +115,9 @@ impl Network {
         let mut used = vec![0; self.names.len()];
         let mut hosts = Vec::with_capacity(plan.ranks());
         for (segment, list) in plan.segments.iter().zip(&self.lists) {
+            let begin = hosts.len();
             place(list, segment.count, plan.cyclic, &mut used, &mut hosts);
+            number(&mut hosts[begin..], self.names.len(), plan.ranking);
         }
         hosts
     }
@@ -129,6 +145,23 @@ fn place(list: &[Slots], count: usize, cyclic: bool, used: &mut [usize], placed:
         }
         rounds += usize::from(full);
     }
+}
+
+/// Numbers the ranks of one program, whose hosts stand in `placed`: each host keeps as many as it has.
+fn number(placed: &mut [usize], hosts: usize, ranking: Ranking) {
+    if ranking == Ranking::Placed {
+        return;
+    }
+    let (mut first, mut seen) = (vec![usize::MAX; hosts], vec![0; hosts]);
+    let mut ranks: Vec<(usize, usize, usize)> = Vec::with_capacity(placed.len());
+    for (at, host) in placed.iter().copied().enumerate() {
+        first[host] = first[host].min(at);
+        let round = if ranking == Ranking::Nodes { seen[host] } else { 0 };
+        seen[host] += 1;
+        ranks.push((round, first[host], host));
+    }
+    ranks.sort_unstable();
+    placed.iter_mut().zip(ranks).for_each(|(place, (_, _, host))| *place = host);
 }
 
 #[cfg(test)]
@@ -170,6 +203,15 @@ mod tests {
             ("-n 1 p : -host b -n 2 q", "localhostbb"),
             ("-hosts a,b -n 2 p : -n 2 q", "abab"),
             ("-np 2 -H a:1,a:1,b p", "aa"),
+            ("-hosts a:2,b:2 --rank-by node p", "abab"),
+            ("-hosts a:3,b:3 -n 4 --rank-by node p", "abaa"),
+            ("-hosts a,b -n 3 --rank-by=NODE p", "aba"),
+            ("-hosts a:1,b:3,c:2 --rank-by node --map-by socket p", "abcbcb"),
+            ("-hosts a:2,b:2 --map-by node --rank-by slot p", "aabb"),
+            ("-hosts a:3,b:3 -n 3 --map-by node --rank-by core p", "aab"),
+            ("-hosts b:2,a:2 --rank-by slot p", "bbaa"),
+            ("-hosts a:2,b:2 --rank-by fill p", "aabb"),
+            ("-hosts a:2,b:2 -n 1 --rank-by node p : -n 3 q", "aabb"),
         ] {
             assert_eq!(placed(line), expected, "{line}");
         }

@@ -2,7 +2,7 @@
 use super::arguments::{Map, Plan};
 use super::files::words;
 use super::options::MAPS;
-use super::placement::Launcher;
+use super::placement::{Launcher, Ranking};
 use crate::asked;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -207,6 +207,41 @@ impl Values<'_> {
                 instead(kind)
             )
         })
+    }
+
+    /// What `--rank-by` says.
+    pub(super) fn ranking(&mut self) -> Result<Ranking, String> {
+        let text = self.text("slot, core, hwthread, fill or node")?;
+        let lower = text.to_ascii_lowercase();
+        let instead = match lower.as_str() {
+            "slot" => return Ok(Ranking::Slots),
+            "core" | "hwthread" | "fill" => return Ok(Ranking::Cores),
+            "node" | "host" => return Ok(Ranking::Nodes),
+            "socket" | "package" | "numa" => format!(
+                ": '--map-by {lower}' numbers the ranks of a host in turn over its {}",
+                if lower == "numa" { "NUMA nodes" } else { "sockets" }
+            ),
+            "span" => ": '--map-by socket' or numa, with :cyclic behind it, goes over hosts, too".into(),
+            _ => String::new(),
+        };
+        Err(format!(
+            "option {} takes slot, core, hwthread, fill or node; '{text}' is none of them{instead}",
+            self.option
+        ))
+    }
+
+    /// What `--stream-buffering` says: Tern changes nothing in how programs buffer what they print.
+    pub(super) fn buffering(&mut self) -> Result<(), String> {
+        let text = self.text("a number from 0 to 2")?;
+        let how = match text.as_str() {
+            "2" => return Ok(()),
+            "1" => "-oL",
+            _ => "-o0",
+        };
+        Err(format!(
+            "option {}: Tern does 2 only, not '{text}'; stdbuf does it: 'mpiexec -n RANKS stdbuf {how} PROGRAM'",
+            self.option
+        ))
     }
 
     /// How agents are started: a launcher by its name, or a command.

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::datagram::{self, Head};
 
-/// What the kernel keeps for this rank while it computes, if it lets.
-const BUFFER_BYTES: usize = 4 << 20;
+/// What the kernel is asked to keep for this rank while it computes, and of what it sends.
+pub const BUFFER_BYTES: usize = 4 << 20;
 /// Longest datagram where the network would take a longer one: what the kernel keeps is counted by datagrams, too.
 pub const DATAGRAM_MAX: usize = 16 << 10;
 /// The heads of an IPv4 packet, of an IPv6 packet, and of UDP.
@@ -104,6 +104,14 @@ pub fn bind(address: IpAddr, port: u16) -> std::io::Result<UdpSocket> {
     let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
     let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
     Ok(socket)
+}
+
+/// What of [`BUFFER_BYTES`] the kernel grants a socket for datagrams here: to receive, to send.
+pub fn granted_bytes(address: IpAddr) -> std::io::Result<[usize; 2]> {
+    let socket = bind(address, 0)?;
+    // It counts what it needs beside the payload as well, and tells twice what was asked (socket(7)).
+    let both = [sockopt::socket_recv_buffer_size(&socket)?, sockopt::socket_send_buffer_size(&socket)?];
+    Ok(both.map(|told| told / 2))
 }
 
 impl Datagrams {

@@ -34,6 +34,7 @@ use crate::stack::{Agreed, Connection, Done as Ended, NotDone, Regions, SEGMENT_
 use again::Again;
 use alone::{Alone, Source};
 use burst::Burst;
+pub use datagrams::{BUFFER_BYTES, granted_bytes};
 use datagrams::{Datagrams, Peer};
 use fabric::{Completion, Done, Fault, Nap, Rank, VerbsCaps};
 pub use frames::Frames;

@@ -1,12 +1,13 @@
 //! What jobs on several hosts need of this one.
 
 use std::fs;
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use fabric::settings::Settings;
 use launch::address;
 use launch::sys::net;
+use rnic::driver::{BUFFER_BYTES, granted_bytes};
 
 use super::Check;
 
@@ -14,6 +15,7 @@ use super::Check;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// What one connection must be able to have under way: 10 Gbit/s over a millisecond, several times over.
 const WINDOW_BYTES: u64 = 4 << 20;
+const DATAGRAMS: &str = "UDP buffers";
 
 /// What there is to say of this host's network.
 pub fn checks(settings: &Result<Settings, String>) -> Vec<Check> {
@@ -24,6 +26,9 @@ pub fn checks(settings: &Result<Settings, String>) -> Vec<Check> {
     }
     for (name, what) in [("tcp_rmem", "receive buffer"), ("tcp_wmem", "send buffer")] {
         checks.push(buffer(name, what));
+    }
+    if let Ok(settings) = settings {
+        checks.push(datagrams(settings));
     }
     checks
 }
@@ -99,6 +104,38 @@ fn buffer(name: &str, what: &str) -> Check {
     }
 }
 
+/// Asks for a socket's buffers as ranks do: the limits themselves are not told in every network namespace.
+fn datagrams(settings: &Settings) -> Check {
+    let at = address::outer(settings).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    match granted_bytes(at) {
+        Ok(granted) => datagram_buffers(granted),
+        Err(why) => {
+            Check::weak(DATAGRAMS, format!("no socket for datagrams at {at}: {why}"), "ulimit -n 65536")
+        }
+    }
+}
+
+/// What there is to say of the buffers that the kernel grants a socket for datagrams, to receive and to send.
+fn datagram_buffers(granted: [usize; 2]) -> Check {
+    let limits = ["net.core.rmem_max", "net.core.wmem_max"];
+    let short: Vec<_> = limits.into_iter().zip(granted).filter(|(_, bytes)| *bytes < BUFFER_BYTES).collect();
+    let wanted = BUFFER_BYTES >> 10;
+    if short.is_empty() {
+        return Check::pass(
+            DATAGRAMS,
+            format!("{wanted} KiB to receive and to send, as rd, ud and hybrid ask for"),
+        );
+    }
+    let given: Vec<_> =
+        short.iter().map(|(name, bytes)| format!("{name} grants {} KiB", bytes >> 10)).collect();
+    let mend: Vec<_> = short.iter().map(|(name, _)| format!("{name}={BUFFER_BYTES}")).collect();
+    let found = format!(
+        "{} of the {wanted} that rd, ud and hybrid ask for: what comes while a rank computes is lost and sent again",
+        given.join(", ")
+    );
+    Check::weak(DATAGRAMS, found, format!("sysctl -w {}", mend.join(" ")))
+}
+
 fn adapters(settings: &Settings) -> Check {
     let (what, wanted) = ("RDMA adapters", settings.text("TERN_DEVICES").ends_with("ibv"));
     let is_auto = settings.text("TERN_DEVICES") == "auto";
@@ -114,5 +151,32 @@ fn adapters(settings: &Settings) -> Check {
             Check::fail(what, why, "apt install libibverbs1 ibverbs-providers; ibv_devinfo")
         }
         Err(_) => Check::pass(what, "none that can be used; the software adapter needs none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_keeps_of_datagrams_is_said_with_the_command_that_raises_it() {
+        assert!(datagram_buffers([BUFFER_BYTES; 2]).text().starts_with("  pass  UDP buffers"));
+        let both = datagram_buffers([212_992; 2]).text();
+        assert!(both.starts_with("  weak  UDP buffers"), "{both}");
+        assert!(
+            both.contains("rmem_max grants 208 KiB, net.core.wmem_max grants 208 KiB of the 4096"),
+            "{both}"
+        );
+        let mend = "mend: sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304\n";
+        assert!(both.ends_with(mend), "{both}");
+        let one = datagram_buffers([BUFFER_BYTES, 212_992]).text();
+        assert!(!one.contains("rmem_max"), "{one}");
+        assert!(one.ends_with("mend: sysctl -w net.core.wmem_max=4194304\n"), "{one}");
+    }
+
+    #[test]
+    fn a_socket_for_datagrams_is_granted_something_here() {
+        let granted = granted_bytes(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        assert!(granted.iter().all(|bytes| (1..=BUFFER_BYTES).contains(bytes)), "{granted:?}");
     }
 }
