@@ -38,7 +38,7 @@ help:
 	@echo "make deb                  build/dist/tern-mpi_….deb, with the alternatives of Debian's MPIs"
 	@echo "make programs             programs of others, fetched, built and run (long; PROGRAMS=\"futures petsc\": these)"
 	@echo "make bench                side by side with the MPIs that are found"
-	@echo "make fuzz                 each fuzz target for FUZZ_SECONDS (20)"
+	@echo "make fuzz                 each fuzz target, or TARGETS, for FUZZ_SECONDS (20)"
 	@echo "make miri                 undefined behaviour where nothing of the system is needed, by miri"
 	@echo "make swarm                matching under SWARM_SEEDS (10000) random jobs and all small races"
 	@echo "make snapshots            the recorded tables and generated documents, written anew"
@@ -156,14 +156,10 @@ programs: build
 bench: build
 	$(BUILD)/bin/tern bench
 
+# Needs cargo-fuzz and a nightly toolchain: cargo install cargo-fuzz
 FUZZ_SECONDS ?= 20
 fuzz:
-	@command -v cargo-fuzz >/dev/null || { echo "make fuzz: needs cargo-fuzz and a nightly toolchain: cargo install cargo-fuzz" >&2; exit 1; }
-	for target in $$(cd fuzz && $(CARGO) fuzz list); do \
-		mkdir -p $(BUILD)/fuzz/corpus/$$target; \
-		(cd fuzz && $(CARGO) +nightly fuzz run --target-dir $(BUILD)/fuzz $$target $(BUILD)/fuzz/corpus/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS)) || exit 1; \
-	done
+	$(PYTHON) tests/fuzz.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 
 # Needs a nightly toolchain: rustup component add miri rust-src --toolchain nightly
 miri:

@@ -359,6 +359,7 @@ def stages(arguments):
         hangs = [sys.executable, ROOT / "tests" / "hang" / "run.py", "--all"]
         yield Stage("hangs, errors and deaths, the long ones too", ["env", "TERN_TEST_SOAK_SECONDS=300", "TERN_TEST_CROWD=8x16", *hangs])
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
+        yield Stage("fuzz targets", [sys.executable, ROOT / "tests" / "fuzz.py", "--seconds", "60"])
         yield Stage("long studies", ["env", "TERN_STUDIES=all", cargo, "test", "-p", "sim", "--test", "modelled", "--", "--include-ignored"])
         return
     if not arguments.quick:

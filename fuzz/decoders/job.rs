@@ -1,14 +1,16 @@
 //! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher, values of the key-value
-//! store, reports of ranks, files of hosts and of links, answers in PMI-2, and what is said between hosts.
+//! store, reports of ranks, files of hosts and of links, answers in PMI-2, what is said between hosts, what an agent is told,
+//! and the CPUs of ranks.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use launch::crowd::{Crowd, Seat};
 use launch::graph::{Report, State, graph};
 use launch::links;
 use launch::mpiexec::arguments::{self, Request};
-use launch::mpiexec::{hello, hosts};
+use launch::mpiexec::{agent, hello, hosts, task};
 use launch::pmi::environment::Launcher;
 use launch::pmi::two::{Answer, message};
 use launch::pmi::value::{self, Maxes};
@@ -17,7 +19,7 @@ use launch::report::Line;
 /// Reads `input`, whose first byte chooses, as one of them.
 pub fn decode(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else { return };
-    match which % 8 {
+    match which % 11 {
         0 => read_arguments(rest),
         1 => read_environment(rest),
         2 => read_value(rest),
@@ -25,7 +27,10 @@ pub fn decode(input: &[u8]) {
         4 => read_hosts(rest),
         5 => read_links(rest),
         6 => read_answer(rest),
-        _ => read_hello(rest),
+        7 => read_hello(rest),
+        8 => read_handover(rest),
+        9 => read_task(rest),
+        _ => read_seats(rest),
     }
 }
 
@@ -138,4 +143,31 @@ fn read_hello(input: &[u8]) {
     let (heard, proof) =
         secret.check_answer(&asked, &secret.answer(host, &asked, &own)).expect("it is right");
     assert!(heard == host && secret.check_proof(host, &asked, &own, &proof));
+}
+
+fn read_handover(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let Some((host, secret, address)) = agent::read_handover(&text) else { return };
+    let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let again = format!("tern-agent {host} {digits} {address}");
+    assert_eq!(agent::read_handover(&again), Some((host, secret, address)));
+}
+
+fn read_task(input: &[u8]) {
+    let address = [127, 0, 0, 1].into();
+    if task::decode(input, [7; 16], address).is_ok() {
+        assert!((0..input.len()).all(|len| task::decode(&input[..len], [7; 16], address).is_err()));
+    }
+}
+
+/// A seat in each line.
+fn read_seats(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let Ok(seats) = text.lines().map(str::parse::<Seat>).collect::<Result<Vec<_>, _>>() else { return };
+    for (rank, seat) in seats.iter().enumerate() {
+        assert_eq!(seat.to_string().parse().as_ref(), Ok(seat));
+        let crowd = Crowd::of(rank, &seats);
+        assert!(crowd.ranks >= 1 && crowd.share(crowd.ranks) == crowd.cpus);
+    }
+    assert!(Crowd::worst(&seats).is_none_or(|least| (1..=seats.len()).contains(&least)));
 }

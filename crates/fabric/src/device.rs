@@ -35,6 +35,11 @@ impl Span {
         let offset = offset.min(self.len);
         Span { addr: self.addr + offset, len: len.min(self.len - offset) }
     }
+
+    /// Whether `len` bytes from `addr` on are inside, whatever these numbers are.
+    pub fn includes(self, addr: usize, len: usize) -> bool {
+        addr.checked_sub(self.addr).is_some_and(|begin| begin <= self.len && len <= self.len - begin)
+    }
 }
 
 /// Of how many bytes the pieces of a payload that is read where it lies are multiples, but for the last one. So no number is cut

@@ -74,7 +74,8 @@ impl Crowd {
 
     /// CPUs that are left to so many of them: 0 where each has but a part of one.
     pub fn share(self, ranks: usize) -> usize {
-        self.cpus * ranks / self.ranks.max(1)
+        // In numbers that are long enough for whatever the ranks have said.
+        (self.cpus as u128 * ranks as u128 / self.ranks.max(1) as u128) as usize
     }
 
     /// What all ranks of a job have if those of each machine are as crowded as where they are most; nothing where all have a CPU.

@@ -5,7 +5,7 @@
 //! told so over a connection. Everything after that is one epoll loop in [`job`]. Three things see to it that nothing is left behind: the launcher is the
 //! subreaper of all descendants, every rank dies with it ([`crate::sys::process::prepare`]), and
 //! the [`guard`] ends what remains if the launcher itself is killed.
-mod agent;
+pub mod agent;
 mod agents;
 pub mod arguments;
 pub mod bind;
@@ -33,7 +33,7 @@ mod spread;
 pub mod start;
 mod strangers;
 mod streams;
-mod task;
+pub mod task;
 mod token;
 pub mod values;
 

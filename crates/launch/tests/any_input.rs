@@ -8,8 +8,9 @@ mod job_decoders;
 mod launch_decoders;
 
 use launch::links;
-use launch::mpiexec::hello;
+use launch::mpiexec::arguments::{Inherit, Plan, Segment};
 use launch::mpiexec::message::{Event, Order};
+use launch::mpiexec::{hello, task};
 use launch::pmi::line::parse_line;
 use launch::report::Line;
 use launch::sys::process::Ended;
@@ -57,6 +58,38 @@ fn any_job_is_read_or_refused() {
         b"\x05rc a/1 b/1 1 2 3\nrc a/1 c/d 7\n",
         b"\x06cmd=kvs-get-response;rc=0;found=TRUE;value=a;;b;",
         &[&b"\x07"[..], &hello::challenge(&[3; 16]), &[4; 30]].concat(),
+        b"\x08tern-agent 3 000102030405060708090a0b0c0d0eff 10.0.0.1:77\n",
+        b"\x08tern-agent 4294967295 ff0102030405060708090a0b0c0d0eff [fe80::1]:65535",
+        &[&b"\x09"[..], &task()].concat(),
+        b"\x0am/4/0,1\nm/4/2,3\nn/1/",
     ];
+    assert!(task::decode(&task(), [7; 16], [127, 0, 0, 1].into()).is_ok());
     inputs::try_many(good, 100_000, job_decoders::decode);
+}
+
+/// Of two ranks with an environment, arguments and files.
+fn task() -> Vec<u8> {
+    let word = |text: &str| text.into();
+    let segment = Segment {
+        program: word("prog"),
+        arguments: vec![word("a"), word("b")],
+        inherit: Some(Inherit::Only(vec![word("HOME")])),
+        environment: vec![(word("A"), word("1"))],
+        directory: Some("/tmp".into()),
+        count: 2,
+        ..Segment::default()
+    };
+    let plan = Plan {
+        segments: vec![segment],
+        inherited: vec![(word("B"), word("2"))],
+        files: [Some(word("out")), None],
+        ..Plan::default()
+    };
+    task::encode(&plan, "job", [0, 2], &[(0, 0), (1, 0)])
+}
+
+/// A rank may say that it has more CPUs than there are numbers for its share.
+#[test]
+fn any_number_of_cpus_is_shared() {
+    job_decoders::decode(b"\x0am/18446744073709551615/0\nm/1/1");
 }

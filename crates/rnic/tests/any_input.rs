@@ -5,6 +5,8 @@ mod greeting_decoders;
 #[path = "../../../fuzz/decoders/inputs.rs"]
 mod inputs;
 mod pair;
+#[path = "../../../fuzz/decoders/seals.rs"]
+mod seal_decoders;
 #[path = "../../../fuzz/decoders/rnic.rs"]
 mod stack_decoders;
 
@@ -69,4 +71,14 @@ fn any_input_is_taken_or_refused() {
 fn any_greeting_is_taken_or_refused() {
     let good: &[&[u8]] = &[&[0x12; 53], &[0x31; 48], &[5; 91], &[0x80; 160], &[0xff; 7 * 16 + 40]];
     inputs::try_many(good, 100_000, greeting_decoders::decode);
+}
+
+#[test]
+fn any_message_is_opened_once_or_not_at_all() {
+    let good: &[&[u8]] = &[
+        &[1, 0, 2, 0, 3, 1, 0, 1, 0x20, 0, 0, 3, 0, 2, 0, 2],
+        &[3, 9, 255, 0, 0x40, 0, 0x40, 127, 0x40, 128, 0x40, 129, 0, 200],
+        &[0x62, 0, 0x22, 0, 2, 0, 2, 0, 0x43, 0],
+    ];
+    inputs::try_many(good, 4_000, seal_decoders::decode);
 }

@@ -464,3 +464,28 @@ fn links_lead_somewhere() {
     }
     report(complaints);
 }
+
+/// What the crates' tests run without a fuzzer is what the targets run with one, and no decoder lacks either.
+#[test]
+fn every_decoder_is_fuzzed_and_tested() {
+    let (all, mut complaints) = (sources(), Vec::new());
+    let text = |name: &str| all.iter().find(|s| s.name == name).map_or("", |s| &s.text[..]);
+    let decoders = all.iter().filter_map(|s| s.name.strip_prefix("fuzz/decoders/"));
+    let decoders: Vec<&str> = decoders.filter(|name| *name != "inputs.rs").collect();
+    assert!(decoders.len() > 10, "{decoders:?}");
+    for file in decoders {
+        let path = format!("../../../fuzz/decoders/{file}\"");
+        let is_tested = all.iter().any(|s| s.name.starts_with("crates/") && s.text.contains(&path));
+        let is_target =
+            text(&format!("fuzz/fuzz_targets/{file}")).contains(&format!("\"../decoders/{file}\""));
+        let is_built = text("fuzz/Cargo.toml").contains(&format!("path = \"fuzz_targets/{file}\""));
+        for (is_so, what) in
+            [(is_tested, "test"), (is_target, "fuzz target"), (is_built, "entry in Cargo.toml")]
+        {
+            if !is_so {
+                complaints.push(format!("fuzz/decoders/{file} has no {what}"));
+            }
+        }
+    }
+    report(complaints);
+}

@@ -69,7 +69,7 @@ fn begin() -> Result<(TcpStream, Result<Task, Refusal>), String> {
 }
 
 /// The host, the secret and the address in a handover.
-fn read_handover(line: &str) -> Option<(u32, [u8; 16], SocketAddr)> {
+pub fn read_handover(line: &str) -> Option<(u32, [u8; 16], SocketAddr)> {
     let mut words = line.lines().next()?.split(' ');
     let word = words.next()?;
     let host = words.next()?.parse().ok()?;

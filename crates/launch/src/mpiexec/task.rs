@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// What is to be started on a host.
 #[derive(Debug)]
-pub(super) struct Task {
+pub struct Task {
     /// The job.
     pub(super) plan: Rc<Plan>,
     /// The number of its ranks.
@@ -44,12 +44,7 @@ const BINDS: [Bind; 7] =
 const MAPS: [Map; 3] = [Map::InOrder, Map::Package, Map::Numa];
 
 /// What the agent of a host is told.
-pub(super) fn encode(
-    plan: &Plan,
-    kvsname: &str,
-    [first, size]: [usize; 2],
-    ranks: &[(usize, usize)],
-) -> Vec<u8> {
+pub fn encode(plan: &Plan, kvsname: &str, [first, size]: [usize; 2], ranks: &[(usize, usize)]) -> Vec<u8> {
     let mut out = Writer::default();
     let directory = std::env::current_dir().unwrap_or_default();
     out.bytes(kvsname.as_bytes()).number(first).number(size).bytes(directory.as_os_str().as_bytes());
@@ -81,7 +76,7 @@ pub(super) fn encode(
 }
 
 /// What an agent reads, and the working directory of the launcher.
-pub(super) fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Result<(Task, PathBuf), String> {
+pub fn decode(message: &[u8], secret: [u8; 16], address: IpAddr) -> Result<(Task, PathBuf), String> {
     let mut fields = Reader(message);
     let (kvsname, first, size) = (fields.text()?, fields.number()?, fields.number()?);
     let directory = PathBuf::from(take_word(&mut fields)?);

@@ -186,18 +186,33 @@ impl Ways {
         Packet::decode(&bytes[..head.len]).map_err(|what| what.0)
     }
 
+    /// The head of the packet that is next. Peers with connections may write to all that the adapter has registered, buffers
+    /// too: it may not be what it was when it came.
+    fn head_of_next(
+        &mut self,
+        from: Rank,
+        index: u32,
+        len: usize,
+        verbs: &impl Verbs,
+    ) -> Result<Packet, String> {
+        let packet = self.head(index, len, verbs)?;
+        let is_next = packet.seq == self.peer(from).stream.expected();
+        is_next.then_some(packet).ok_or_else(|| "its number has changed since it came".into())
+    }
+
     /// Deals with the packets of a peer that are next: the one that has just come, and those that are kept. The one that a
     /// receive buffer is missing for is kept.
     fn follow(&mut self, from: Rank, mut next: Option<Kept>, verbs: &mut impl Verbs) -> Result<(), Fault> {
         while let Some((index, len)) = next.take().or_else(|| self.peer(from).stream.follow()) {
-            let packet = self.head(index, len, verbs).expect("it was read before");
             let payload = self.buffers[index as usize].span.part(HEAD_LEN, len - HEAD_LEN);
-            match self.deal(from, &packet, payload, verbs) {
-                Ok(true) => {
-                    self.peer(from).stream.accept(verbs.now_ns(), packet.flags & ASKS != 0);
-                }
+            let (asks, dealt) = match self.head_of_next(from, index, len, verbs) {
+                Ok(packet) => (packet.flags & ASKS != 0, self.deal(from, &packet, payload, verbs)),
+                Err(what) => (false, Err(what)),
+            };
+            match dealt {
+                Ok(true) => self.peer(from).stream.accept(verbs.now_ns(), asks),
                 Ok(false) if 4 * self.kept <= 3 * self.buffers.len() => {
-                    self.stall(from, packet.seq, (index, len));
+                    self.stall(from, (index, len));
                     return Ok(());
                 }
                 // It comes again; acknowledgements need buffers, too.
@@ -213,9 +228,9 @@ impl Ways {
         Ok(())
     }
 
-    fn stall(&mut self, from: Rank, seq: u32, kept: Kept) {
+    fn stall(&mut self, from: Rank, kept: Kept) {
         let peer = self.peers[from].as_mut().expect("it is known");
-        peer.stream.keep(seq, kept);
+        peer.stream.keep(peer.stream.expected(), kept);
         if !std::mem::replace(&mut peer.is_stalled, true) {
             self.stalled.push(from);
         }
@@ -282,11 +297,8 @@ impl Ways {
     /// Memory that a peer may access.
     fn permitted(&self, key: u32, addr: u64, len: usize) -> Result<Span, String> {
         let region = self.regions.get(&key).ok_or_else(|| format!("no region has the key {key:#x}"))?;
-        let begin = usize::try_from(addr).ok().and_then(|addr| addr.checked_sub(region.addr));
-        match begin {
-            Some(begin) if begin <= region.len && len <= region.len - begin => {
-                Ok(Span { addr: region.addr + begin, len })
-            }
+        match usize::try_from(addr) {
+            Ok(addr) if region.includes(addr, len) => Ok(Span { addr, len }),
             _ => Err(format!("{len} bytes at {addr:#x} are not in the region {key:#x}")),
         }
     }

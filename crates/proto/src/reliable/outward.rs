@@ -1,6 +1,7 @@
 //! From posted work to packets.
 
 use super::{MINE, Packet, RAIL, Ways, Work};
+use fabric::spread::SpreadMap;
 use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
 use smallvec::SmallVec;
 use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
@@ -88,6 +89,17 @@ impl Job {
         self.kind == Opcode::Data
     }
 
+    /// Whether it says how this rank is reached.
+    pub(super) fn is_of_route(&self) -> bool {
+        matches!(self.kind, Opcode::Want | Opcode::Refuse | Opcode::Parted)
+    }
+
+    /// Whether the memory that it is cut from is there, and is what it was.
+    fn has_memory(&self, regions: &SpreadMap<u32, Span>) -> bool {
+        let (Some(key), Payload::Lent([span, _])) = (self.region, &self.payload) else { return true };
+        regions.get(&key).is_some_and(|region| region.includes(span.addr, span.len))
+    }
+
     /// Copies the next part to `to`, at most as long as that.
     fn copy(&self, to: Span, verbs: &mut impl Verbs) {
         match &self.payload {
@@ -165,10 +177,14 @@ impl Ways {
         self.turn(to, verbs)
     }
 
-    /// Whether there is something to cut. What was asked for of a region that has ended since is not there any more.
+    /// Whether there is something to cut. What was asked for of a region that has ended since is not there any more, though
+    /// another one may have its key.
     fn has_job(&mut self, to: Rank) -> bool {
-        let Some(region) = self.peer(to).jobs.front().map(|job| job.region) else { return false };
-        let Some(region) = region.filter(|region| !self.regions.contains_key(region)) else { return true };
+        let Some(job) = self.peers[to].as_ref().and_then(|peer| peer.jobs.front()) else { return false };
+        if job.has_memory(&self.regions) {
+            return true;
+        }
+        let region = job.region.unwrap_or_default();
         self.fail(to, format!("a read of the region {region:#x}, which has ended"));
         false
     }
@@ -181,7 +197,12 @@ impl Ways {
             let addr = self.slots[index as usize].span.addr;
             let mut bytes = [0; HEAD_LEN];
             verbs.peek_bytes(Span { addr, len: HEAD_LEN }, &mut bytes);
-            let mut packet = Packet::decode(&bytes).expect("it was written here");
+            let Ok(mut packet) = Packet::decode(&bytes) else {
+                let what =
+                    || Fault::Device(format!("a peer has changed a packet that is kept for rank {to}"));
+                self.fault.get_or_insert_with(what);
+                return Ok(());
+            };
             (packet.ack, packet.came) = self.peer(to).stream.answer();
             packet.flags |= ASKS;
             verbs.poke_bytes(addr, &packet.encode());
@@ -285,6 +306,7 @@ impl Ways {
         let begun = peer.filling.take();
         let mut freed = Vec::new();
         let kept: Vec<_> = peer.stream.end(&mut freed).collect();
+        self.lose_route(rank);
         self.ended.extend(ended.into_iter().map(|(work, done)| Completion {
             work,
             done,

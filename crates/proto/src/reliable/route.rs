@@ -147,9 +147,15 @@ impl Ways {
     /// The peer wants a connection.
     pub(super) fn want_came(&mut self, from: Rank) {
         let has_room = self.connections < self.settings.connections;
-        let route = &mut self.peer(from).route;
+        let peer = self.peer(from);
+        let is_unheard = peer.jobs.iter().any(Job::is_of_route);
+        let route = &mut peer.route;
         match route.state {
             State::Wanted => route.state = State::Agreed,
+            // Who has heard the last answer has left room for the next; who does not listen would fill the memory.
+            State::Datagrams if is_unheard => {
+                self.fail(from, "a connection is wanted before the last answer has left")
+            }
             State::Datagrams if has_room => {
                 route.state = State::Agreed;
                 self.connections += 1;
@@ -188,7 +194,11 @@ impl Ways {
             }
             State::Parting { sent, came, said, .. } => {
                 if !*sent && route.over.as_ref().is_none_or(|over| over.under_way == 0) {
-                    *sent = verbs.post_send(to, RAIL, &[], Work::Last.encode())?;
+                    *sent = match verbs.post_send(to, RAIL, &[], Work::Last.encode()) {
+                        // The adapter tells of it, and it concerns nobody else.
+                        Err(why) if why.lost_peer() == Some(to) => return Ok(()),
+                        posted => posted?,
+                    };
                     verbs.flush(to);
                 }
                 if *sent && *came && !*said {
@@ -232,8 +242,19 @@ impl Ways {
         Ok(())
     }
 
+    /// There is no way to a peer any more: others may have its connection.
+    pub(super) fn lose_route(&mut self, rank: Rank) {
+        let route = &mut self.peer(rank).route;
+        if std::mem::take(&mut route.state) != State::Datagrams {
+            self.connections -= 1;
+        }
+    }
+
     /// The peer's last message over the connection has come.
     pub(super) fn last_came(&mut self, from: Rank, verbs: &mut impl Verbs) -> Result<(), Fault> {
+        if self.peer(from).lost.is_some() {
+            return Ok(());
+        }
         let route = &mut self.peer(from).route;
         match &mut route.state {
             // The peer may have come to Connected before, and turned to leave.

@@ -251,6 +251,11 @@ impl<S: Copy, K> Stream<S, K> {
         }
     }
 
+    /// The number of the next one.
+    pub(super) fn expected(&self) -> u32 {
+        self.expected
+    }
+
     /// What becomes of a packet with this number.
     pub(super) fn take(&mut self, seq: u32) -> Taken {
         let at = self.place(seq);

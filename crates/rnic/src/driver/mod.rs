@@ -23,7 +23,7 @@ mod options;
 mod outbox;
 mod post;
 mod postings;
-mod seal;
+pub mod seal;
 mod socket;
 mod talk;
 mod unreliable;

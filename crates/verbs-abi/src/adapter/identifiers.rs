@@ -53,7 +53,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn encode(self, private: &[u8]) -> Vec<u8> {
+    /// As private data, with those of the program.
+    pub fn encode(self, private: &[u8]) -> Vec<u8> {
         let mut out = DATAGRAMS.to_vec();
         out.extend_from_slice(&self.number.to_be_bytes());
         out.extend_from_slice(&self.key.to_be_bytes());
@@ -62,7 +63,8 @@ impl Answer {
         out
     }
 
-    fn decode(private: &[u8]) -> Option<(Answer, &[u8])> {
+    /// From private data, with those of the program behind it; nothing if they are not of this kind.
+    pub fn decode(private: &[u8]) -> Option<(Answer, &[u8])> {
         let (number, rest) = private.strip_prefix(&DATAGRAMS)?.split_first_chunk()?;
         let (key, rest) = rest.split_first_chunk()?;
         let (gid, rest) = rest.split_first_chunk()?;

@@ -29,7 +29,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    fn encode(self) -> Vec<u8> {
+    /// As private data.
+    pub fn encode(self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         [self.to, self.from, self.sends, self.expects]
             .iter()
@@ -37,7 +38,8 @@ impl Ends {
         out
     }
 
-    fn decode(private: &[u8]) -> Option<Ends> {
+    /// From private data; nothing if they are not of this kind.
+    pub fn decode(private: &[u8]) -> Option<Ends> {
         let (magic, words) = private.split_at_checked(MAGIC.len())?;
         let words: &[u8; 16] = words.try_into().ok()?;
         let word = |at: usize| u32::from_be_bytes(words[at..at + 4].try_into().expect("four bytes"));
