@@ -1,9 +1,10 @@
 //! Bytes as one word of a line: what both PMI values and hang reports are written in.
 
 /// Bytes that stand for themselves; all others become `%` and two hexadecimal digits. Neither `=`
-/// nor blanks nor `~` are among them, so that they can separate words.
+/// nor blanks nor `~` are among them, so that they can separate words; nor `;`, which ends a value of
+/// PMI-2: Slurm does not heed that it is doubled in one.
 fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_.,:;/@+()[]<>*".contains(&byte)
+    byte.is_ascii_alphanumeric() || b"-_.,:/@+()[]<>*".contains(&byte)
 }
 
 /// Appends `bytes` to `out` as one word without blanks.
@@ -101,6 +102,7 @@ mod tests {
         assert!(word.bytes().all(|b| b.is_ascii_graphic() && b != b'=' && b != b'~'));
         assert_eq!(unescape(&word).unwrap(), all);
         assert_eq!(escape(b"shm:/dev-1.2"), "shm:/dev-1.2");
+        assert_eq!(escape(b"a;b"), "a%3bb");
     }
 
     #[test]
