@@ -61,6 +61,12 @@ pub enum Done {
         /// Whether it was a datagram.
         datagram: bool,
     },
+    /// No posted work: a connection has ended that [`Verbs::gives_slots`] spoke of, and nothing is under way with the peer. What came before
+    /// has its completion before this one, and what comes later behind it. Until this has been fetched nothing is taken for the peer.
+    Parted {
+        /// With whom.
+        from: Rank,
+    },
 }
 
 /// The end of posted work.
@@ -269,7 +275,7 @@ pub trait Verbs {
     fn owes(&self) -> bool {
         false
     }
-    /// Whether this peer may be given memory of its own to write messages to.
+    /// Whether this peer may be given memory of its own to write messages to; what it has is to be given back at [`Done::Parted`].
     fn gives_slots(&mut self, _peer: Rank) -> bool {
         true
     }

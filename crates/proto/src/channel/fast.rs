@@ -19,7 +19,7 @@ use super::peer::{Front, Path};
 use super::slots::{RAIL, RingIn};
 use super::{Channel, Work, trailer};
 use crate::event::Event;
-use fabric::{Charge, Fault, Local, Span, Verbs};
+use fabric::{Charge, Fault, Local, Rank, Span, Verbs};
 use wire::Malformed;
 use wire::slot::{FrameKind, Tail};
 
@@ -82,21 +82,40 @@ impl<V: Verbs> Channel<V> {
         peer.acknowledged_all(taken)
     }
 
-    /// Gives slots to a peer, if the budget and the adapter allow.
-    pub(super) fn decide_ring(&mut self, p: usize) {
+    /// Gives slots to a peer, if the budget and the adapter allow; whether it has some now. Where others have them all it is
+    /// decided later: theirs may come back.
+    pub(super) fn give_slots(&mut self, p: usize) -> bool {
         let (slots, slot_bytes) = (self.settings.slots, self.settings.slot_bytes);
         let bytes = slots * slot_bytes;
-        self.peers[p].ring_decided = true;
-        if slots < 2 || !self.budget.take(bytes) {
-            return;
+        // Of those of the last connection some may still be full.
+        if slots < 2 || self.peers[p].ring_in.is_some() || !self.budget.has(bytes) {
+            return false;
         }
-        let span = self.verbs.allocate(bytes);
+        self.peers[p].ring_decided = true;
         // Without a registration the peer stays with Send/Recv, which has what it needs.
-        let Ok(key) = self.verbs.register(RAIL, span) else { return };
-        let memory = Local { span, key };
+        let Ok(memory) = self.budget.take(&mut self.verbs, bytes) else { return false };
         self.peers[p].ring_in = Some(Box::new(RingIn::new(&mut self.verbs, memory, slots, slot_bytes)));
         self.peers[p].introduce = true;
         self.counters.count(Event::SlotsGiven);
+        true
+    }
+
+    /// The connection with a peer has ended, and with it the slots of both sides.
+    #[cold]
+    pub(super) fn parted(&mut self, from: Rank) {
+        let Some(p) = self.index.get(from) else { return };
+        self.peers[p].part();
+        self.give_slots_back(p);
+    }
+
+    /// Gives back the slots of a connection that has ended, when all frames in them have been taken.
+    #[cold]
+    pub(super) fn give_slots_back(&mut self, p: usize) {
+        let verbs = &mut self.verbs;
+        let is_over = |ring: &mut Box<RingIn>| ring.is_closed && ring.is_empty(verbs);
+        if let Some(ring) = self.peers[p].ring_in.take_if(is_over) {
+            self.budget.give_back(&mut self.verbs, *ring);
+        }
     }
 
     /// Whether half of what the peer may have under way on a path has been taken unannounced.

@@ -238,7 +238,7 @@ impl<V: Verbs> Channel<V> {
             notes: (0..verbs.rails()).map(|rail| Pool::new(rail, NOTE_BYTES, 4 * settings.staged)).collect(),
             mailboxes: Mailboxes::default(),
             receives,
-            budget: Budget { peers: settings.fast_peers, bytes: settings.fast_bytes },
+            budget: Budget::new(settings.fast_peers, settings.fast_bytes),
             lent: SpreadMap::default(),
             lent_bytes: 0,
             own: VecDeque::new(),
@@ -261,6 +261,11 @@ impl<V: Verbs> Channel<V> {
     /// Peers this rank has been in touch with.
     pub fn contacts(&self) -> usize {
         self.peers.len()
+    }
+
+    /// Peers that have slots here.
+    pub fn peers_with_slots(&self) -> usize {
+        self.peers.iter().filter(|peer| peer.ring_in.is_some()).count()
     }
 
     /// Sends a frame whose payload is copied, or gathered as work of the engine.
@@ -331,8 +336,8 @@ impl<V: Verbs> Channel<V> {
     /// The path a frame can take now.
     fn path(&mut self, p: usize, len: usize) -> Option<Path> {
         let len = len + FrameKind::Full.trailer_len();
-        let fits = self.peers[p].ring_out.as_ref().is_some_and(|ring| len <= ring.slot_bytes());
-        let has_credit = |peer: &Peer| fits && peer.ring_out.as_ref().is_some_and(|ring| ring.has_credit());
+        let fits = self.peers[p].slots().is_some_and(|ring| len <= ring.slot_bytes());
+        let has_credit = |peer: &Peer| fits && peer.slots().is_some_and(|ring| ring.has_credit());
         if !has_credit(&self.peers[p]) {
             if self.peers[p].buffers_held >= self.settings.window as u32 {
                 self.refresh(p);
@@ -382,8 +387,8 @@ impl<V: Verbs> Channel<V> {
         self.peers.push(Peer::new(rank, mailbox));
         let p = self.peers.len() - 1;
         self.index.set(rank, p);
-        if self.settings.fast_after == 0 {
-            self.decide_ring(p);
+        if self.settings.fast_after == 0 && self.verbs.gives_slots(rank) {
+            self.give_slots(p);
         }
         Ok(p)
     }
@@ -397,6 +402,9 @@ impl<V: Verbs> Channel<V> {
 
     fn complete(&mut self, completion: Completion) {
         let Completion { work, done, result } = completion;
+        if let Done::Parted { from } = done {
+            return self.parted(from);
+        }
         let Some(own) = Work::decode(work) else { return self.done.push_back((work, result)) };
         if let Err(fault) = &result {
             self.went_wrong(fault);
@@ -497,6 +505,9 @@ impl<V: Verbs> Channel<V> {
                 let ring = peer.ring_in.as_mut().expect("it lay in a slot");
                 ring.advance(&mut self.verbs, place as u8);
                 peer.slots_owed += 1;
+                if ring.is_closed {
+                    self.give_slots_back(p);
+                }
             }
             Path::SendRecv => {
                 peer.buffers_owed += 1;
@@ -512,8 +523,8 @@ impl<V: Verbs> Channel<V> {
         if !peer.ring_decided
             && peer.heard > self.settings.fast_after
             && self.verbs.gives_slots(self.peers[p].rank)
+            && self.give_slots(p)
         {
-            self.decide_ring(p);
             self.tell_or_owe(p);
         }
     }

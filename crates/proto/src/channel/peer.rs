@@ -36,6 +36,8 @@ pub(super) struct Arrived {
     pub buffer: u32,
     pub tail: Tail,
     pub copy: Option<Box<[u8]>>,
+    /// Whether a connection has ended since it came.
+    pub is_past: bool,
 }
 
 /// The number of no receive buffer.
@@ -94,7 +96,8 @@ pub(super) struct Peer {
     acked: u64,
     /// Frames it has not taken from its receive buffers.
     pub buffers_held: u32,
-    /// The fast path, for the few that have one: what a rank keeps for each of many peers is to be small.
+    /// The fast path, for the few that have one: what a rank keeps for each of many peers is to be small. Closed with its connection, it
+    /// stays until the peer has taken what lies there.
     pub ring_out: Option<Box<RingOut>>,
 
     /// Where to tell it how many frames were taken.
@@ -106,7 +109,7 @@ pub(super) struct Peer {
     pub buffers_owed: u32,
     /// Frames that came by Send/Recv: how much it would use slots.
     pub heard: u32,
-    /// Whether it was decided if it gets slots.
+    /// Whether it was decided if it gets slots, since it last had no connection.
     pub ring_decided: bool,
     pub ring_in: Option<Box<RingIn>>,
     pub arrived: VecDeque<Arrived>,
@@ -187,8 +190,34 @@ impl Peer {
                 self.buffers_held -= 1;
             }
         }
-        self.acked = self.acked.max(taken);
+        if taken > self.acked {
+            self.acked = taken;
+            self.forget_slots();
+        }
         Ok(())
+    }
+
+    /// The slots that this rank may write to.
+    pub fn slots(&self) -> Option<&RingOut> {
+        self.ring_out.as_deref().filter(|ring| !ring.is_closed)
+    }
+
+    /// The connection has ended, and with it the slots of both sides, and all offers of some.
+    pub fn part(&mut self) {
+        (self.ring_decided, self.heard) = (false, 0);
+        self.introduce = !self.introduced;
+        self.arrived.iter_mut().for_each(|message| message.is_past = true);
+        if let Some(ring) = &mut self.ring_in {
+            ring.is_closed = true;
+        }
+        if let Some(ring) = &mut self.ring_out {
+            ring.is_closed = true;
+        }
+        self.forget_slots();
+    }
+
+    fn forget_slots(&mut self) {
+        self.ring_out.take_if(|ring| ring.is_closed && ring.is_empty());
     }
 
     /// A message has come: among those that wait it has its place by number, for adapters overtake

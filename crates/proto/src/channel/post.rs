@@ -88,6 +88,10 @@ impl<V: Verbs> Channel<V> {
         parts: &[Local],
         work: Work,
     ) -> Result<bool, Fault> {
+        if path == Path::Fast && self.peers[p].slots().is_none() {
+            self.try_later(); // the connection has ended while there was a look for room
+            return Ok(false);
+        }
         let (to, work) = (self.peers[p].rank, work.encode());
         let parts = if parts[0].span.len == 0 { &parts[1..] } else { parts };
         let posted = match self.place(p, path, parts.iter().map(|part| part.span.len).sum()) {

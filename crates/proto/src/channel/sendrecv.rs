@@ -49,12 +49,12 @@ impl<V: Verbs> Channel<V> {
     /// A message as it waits for its turn. Over one adapter they come in order.
     fn in_turn_or_copied(&mut self, p: usize, buffer: u32, tail: Tail, len: usize) -> Arrived {
         if self.verbs.rails() == 1 || self.peers[p].before(tail.seq) == Ok(0) {
-            return Arrived { buffer, tail, copy: None };
+            return Arrived { buffer, tail, copy: None, is_past: false };
         }
         let mut copy = vec![0; len].into_boxed_slice();
         self.verbs.peek_bytes(self.receives.span(buffer).part(0, len), &mut copy);
         self.receives.post(&mut self.verbs, buffer);
-        Arrived { buffer: COPIED, tail, copy: Some(copy) }
+        Arrived { buffer: COPIED, tail, copy: Some(copy), is_past: false }
     }
 
     /// Checks a message and takes the credits it brings, whenever its turn comes.
@@ -87,7 +87,9 @@ impl<V: Verbs> Channel<V> {
             if self.peers[p].before(tail.seq)? != 0 {
                 return Ok(false);
             }
-            let Some(Arrived { buffer, copy, .. }) = self.peers[p].arrived.pop_front() else { break };
+            let Some(Arrived { buffer, copy, is_past, .. }) = self.peers[p].arrived.pop_front() else {
+                break;
+            };
             let span = match &copy {
                 Some(copy) => Span { addr: copy.as_ptr() as usize, len: copy.len() },
                 None => self.receives.span(buffer),
@@ -104,7 +106,7 @@ impl<V: Verbs> Channel<V> {
                 self.peers[p].front = Some(Front { path: Path::SendRecv, head, data, place: buffer });
                 return Ok(true);
             }
-            if let Err(what) = self.meet(p, data) {
+            if let Err(what) = self.meet(p, data, is_past) {
                 self.post_again(buffer);
                 return Err(what);
             }
@@ -120,8 +122,8 @@ impl<V: Verbs> Channel<V> {
         }
     }
 
-    /// The peer introduces itself, or gives slots.
-    fn meet(&mut self, p: usize, data: Span) -> Result<(), Malformed> {
+    /// The peer introduces itself, or gives slots, which are gone if the connection that they were given with is past.
+    fn meet(&mut self, p: usize, data: Span, is_past: bool) -> Result<(), Malformed> {
         let mut bytes = [0; Meet::LEN];
         let len = data.len.min(bytes.len());
         self.verbs.peek_bytes(data.part(0, len), &mut bytes[..len]);
@@ -135,7 +137,7 @@ impl<V: Verbs> Channel<V> {
         }
         let peer = &mut self.peers[p];
         peer.their_mailbox = Some(fabric::Remote { addr: meet.mailbox, key: meet.mailbox_key });
-        if let Some(ring) = meet.ring {
+        if let Some(ring) = meet.ring.filter(|_| !is_past) {
             if peer.ring_out.is_some() || !(2..=SLOTS_MAX).contains(&ring.slots) {
                 return Err(Malformed(format!(
                     "{} slots offered, once more or no possible number",

@@ -78,6 +78,8 @@ pub(super) struct RingIn {
     /// The same for the oldest frame whose word of acknowledgement has not been read.
     unread: u8,
     read: u64,
+    /// The connection has ended: nothing more is written there.
+    pub is_closed: bool,
     /// Of the last frame.
     pub headers: HeaderCache,
 }
@@ -91,7 +93,12 @@ impl RingIn {
             verbs.store(memory.span.addr + slot * slot_bytes - 8, 0);
         }
         let headers = HeaderCache::default();
-        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0, headers }
+        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0, is_closed: false, headers }
+    }
+
+    /// Whether no frame lies there, if nothing more is written: each names the slot of the next.
+    pub fn is_empty(&self, verbs: &impl Verbs) -> bool {
+        verbs.load(self.end() - 8) == 0
     }
 
     /// What the peer must know of it.
@@ -154,6 +161,8 @@ pub(super) struct RingOut {
     here: u8,
     /// Those that are free beside it, a bit each.
     free: u64,
+    /// The connection has ended: nothing more may be written there.
+    pub is_closed: bool,
     /// Of the last frame.
     pub headers: HeaderCache,
     /// At n mod [`WINDOW`]: the slot of frame n, or [`NO_SLOT`].
@@ -165,8 +174,13 @@ const NO_SLOT: u8 = u8::MAX;
 
 impl RingOut {
     pub fn new(ring: wire::slot::Ring) -> RingOut {
-        let frames = [NO_SLOT; WINDOW as usize];
-        RingOut { ring, here: 0, free: (1 << ring.slots) - 2, headers: HeaderCache::default(), frames }
+        let (headers, frames) = (HeaderCache::default(), [NO_SLOT; WINDOW as usize]);
+        RingOut { ring, here: 0, free: (1 << ring.slots) - 2, is_closed: false, headers, frames }
+    }
+
+    /// Whether the peer has taken all frames that were written there.
+    pub fn is_empty(&self) -> bool {
+        self.free.count_ones() + 1 == self.ring.slots
     }
 
     /// Whether a frame can be written: there must be a slot for the one after it.
@@ -373,18 +387,43 @@ impl Buffers {
 
 /// What may be spent on slots for peers.
 pub(super) struct Budget {
-    pub peers: usize,
-    pub bytes: usize,
+    peers: usize,
+    bytes: usize,
+    /// Memory of slots that were given back, which the next peer gets: all rings have one length.
+    spare: Vec<Span>,
 }
 
 impl Budget {
-    /// Takes what the ring of one more peer needs; false if it is not there.
-    pub fn take(&mut self, bytes: usize) -> bool {
-        let enough = self.peers > 0 && self.bytes >= bytes;
-        if enough {
-            self.peers -= 1;
-            self.bytes -= bytes;
+    pub fn new(peers: usize, bytes: usize) -> Budget {
+        Budget { peers, bytes, spare: Vec::new() }
+    }
+
+    /// Whether there is what the ring of one more peer needs.
+    pub fn has(&self, bytes: usize) -> bool {
+        self.peers > 0 && self.bytes >= bytes
+    }
+
+    /// Takes the memory for it, which holds zeros where frames end.
+    pub fn take(&mut self, verbs: &mut impl Verbs, bytes: usize) -> Result<Local, Fault> {
+        let span = self.spare.pop().unwrap_or_else(|| verbs.allocate(bytes));
+        let key = verbs.register(RAIL, span).inspect_err(|_| self.spare.push(span))?;
+        self.peers -= 1;
+        self.bytes -= bytes;
+        Ok(Local { span, key })
+    }
+
+    /// The peer writes there no more, and what it has written is taken.
+    pub fn give_back(&mut self, verbs: &mut impl Verbs, ring: RingIn) {
+        let Local { span, key } = ring.memory;
+        verbs.deregister(RAIL, key);
+        for end in (0..ring.slots).map(|slot| ring.end_of(slot as u8)) {
+            // What a peer has left that keeps to no rules is not to be blamed on the next one. A page that nobody has touched stays so.
+            if verbs.load(end - 8) != 0 {
+                verbs.store(end - 8, 0);
+            }
         }
-        enough
+        self.spare.push(span);
+        self.peers += 1;
+        self.bytes += span.len;
     }
 }

@@ -17,7 +17,7 @@
 
 use super::outward::Job;
 use super::{RAIL, Ways, Work};
-use fabric::{Fault, Rank, Verbs};
+use fabric::{Completion, Done, Fault, Rank, Verbs};
 use wire::packet::Opcode;
 
 /// How often connections that are idle are looked for.
@@ -62,6 +62,8 @@ pub(super) struct Route {
 struct Over {
     /// Work under way.
     under_way: usize,
+    /// Connections that have ended of which who posts has not been told ([`Done::Parted`]).
+    untold: usize,
     used_ns: u64,
     /// Messages and bytes; connections that began, were refused, and ended.
     all: (u64, u64),
@@ -112,11 +114,22 @@ impl Route {
 
     /// Whether new work may be cut into packets.
     pub(super) fn takes_datagrams(&self) -> bool {
-        matches!(self.state, State::Datagrams | State::Wanted)
+        matches!(self.state, State::Datagrams | State::Wanted) && self.is_told()
     }
 
+    /// Whether new work may go over a connection.
     pub(super) fn is_connected(&self) -> bool {
-        self.state == State::Connected
+        self.state == State::Connected && self.is_told()
+    }
+
+    /// Whether who posts knows of every connection that has ended: it would write to slots of one that is over.
+    fn is_told(&self) -> bool {
+        self.over.as_ref().is_none_or(|over| over.untold == 0)
+    }
+
+    /// Who posts has been told of the end of a connection.
+    pub(super) fn tell(&mut self) {
+        self.over().untold -= 1;
     }
 }
 
@@ -285,8 +298,10 @@ impl Ways {
         (route.messages, route.bytes, route.again) = (0, 0, 0);
         route.state = State::Datagrams;
         route.over().ended += 1;
+        route.over().untold += 1;
         self.connections -= 1;
         verbs.disconnect(to, RAIL);
+        self.ended.push_back(Completion { work: 0, done: Done::Parted { from: to }, result: Ok(()) });
     }
 
     /// Gives back connections that are not used.

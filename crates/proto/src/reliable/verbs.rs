@@ -292,7 +292,12 @@ impl<V: Verbs> Verbs for Reliable<V> {
         if self.ways.as_ref().is_some_and(|ways| ways.ended.is_empty()) {
             self.look();
         }
-        self.ways.as_mut().and_then(|ways| ways.ended.pop_front())
+        let ways = self.ways.as_mut()?;
+        let completion = ways.ended.pop_front()?;
+        if let Done::Parted { from } = completion.done {
+            ways.peer(from).route.tell();
+        }
+        Some(completion)
     }
 
     fn touched(&mut self, position: usize) -> Option<Rank> {

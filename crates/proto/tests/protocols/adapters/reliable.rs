@@ -143,6 +143,9 @@ fn look(seat: &mut Seat, random: &mut Random) {
     }
     while let Some(completion) = seat.verbs.poll() {
         assert_eq!(completion.result, Ok(()));
+        if let Done::Parted { .. } = completion.done {
+            continue;
+        }
         let Done::Received { from, len, .. } = completion.done else {
             let (local, _, data) = seat.out.remove(&completion.work).expect("it ends once");
             match completion.done {

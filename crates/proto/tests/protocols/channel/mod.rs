@@ -3,6 +3,7 @@
 
 mod frames;
 mod malformed;
+mod parted;
 mod paths;
 mod swarm;
 
