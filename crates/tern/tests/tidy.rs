@@ -73,8 +73,8 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ("message", &[]),
     ("choice", &[]),
     ("memory", &[]),
-    ("channel", &["choice", "memory"]),
-    ("reliable", &["channel"]),
+    ("channel", &["memory"]),
+    ("reliable", &["memory"]),
 ];
 
 struct Source {

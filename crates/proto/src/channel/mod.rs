@@ -34,14 +34,15 @@ mod headers;
 pub(crate) mod peer;
 mod post;
 mod sendrecv;
-pub(crate) mod slots;
+mod slots;
 
 use crate::event::{Counters, Event};
+use crate::memory::pool::Pool;
 pub use device::{STAGED_BYTES, STREAM_FRAME_BYTES};
 use fabric::spread::SpreadMap;
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, PIECE_STEP, Rank, Span, Verbs, VerbsCaps};
 use peer::{Index, Path, Peer};
-use slots::{Budget, Mailboxes, Pool, RAIL, Receives};
+use slots::{Budget, Mailboxes, RAIL, Receives};
 use std::collections::VecDeque;
 use wire::Malformed;
 use wire::slot::{FrameKind, Meet, Tail};

@@ -21,7 +21,7 @@ mod route;
 mod stream;
 mod verbs;
 
-use crate::channel::slots::Pool;
+use crate::memory::pool::Pool;
 use fabric::spread::SpreadMap;
 use fabric::{Completion, Fault, Local, Rank, Span, Verbs, VerbsCaps};
 use outward::{Job, Slot};
