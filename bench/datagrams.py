@@ -9,6 +9,7 @@ Each figure is the median of as many runs, one transport after the other in each
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -38,6 +39,12 @@ CASES = [
       for ranks, paper in ((16, "table 6.1: CG -2 %, SMG2000 -9 %, Radix -8 %"),
                            (64, "table 6.1: CG -5 %, SMG2000 -30 %, Radix -31 %"), (128, "–"))),
 ]
+
+
+# Of what the paper says the figures: times those of connections, by case and size.
+PAPER = {**{("latency", size): 0.75 for size in (1, 64, 256)}, ("both ways", 2048): 1.4, ("memory", 16): 0.91, ("memory", 64): 0.7}
+# What a plot is wide to either side of 1, in characters, and which ratio stands at its ends.
+HALF, LARGEST = 24, 4
 
 
 def options():
@@ -95,6 +102,27 @@ def processor():
     return platform.machine()
 
 
+def plotted(label, ratios):
+    """A line of a plot: a letter for each ratio at its place on a scale of logarithms, beside others that it meets."""
+    line = ["·" if at % (HALF // 2) == 0 else " " for at in range(2 * HALF + 1)]
+    line[HALF] = "|"
+    free = set(range(len(line)))
+    for letter, ratio in ratios:
+        wanted = HALF + HALF * max(-1, min(1, math.log(ratio, LARGEST)))
+        at = min(free, key=lambda place: abs(place - wanted))
+        free.remove(at)
+        line[at] = letter
+    return f"{label:32}{''.join(line)}".rstrip()
+
+
+def plot(lines, transports):
+    """All points beside connections, with the paper's."""
+    marks = ", ".join(f"{transport[0].upper()} {transport.upper()}" for transport in transports[1:])
+    ends = "".join(text.ljust(HALF // 2) for text in ("1/4", "1/2", "1", "2", "4"))
+    scale = f"{'':32}{ends.rstrip()}"
+    print("\n".join([f"\n```text\ntimes {transports[0].upper()}'s: {marks}; p the paper's", scale, *lines, "```"]))
+
+
 def rows(case, readings, transports):
     name, points, paper = case[0], case[5], case[6]
     for point in points:
@@ -105,7 +133,9 @@ def rows(case, readings, transports):
         change = [f"{100 * (value / values[0] - 1):+.0f} %" for value in values[1:]]
         variant = "" if point[1] in ("plain", "pairs") else point[1]
         label = f"{name}{variant and ', '}{variant}, {point[2]} {'ranks' if name == 'memory' else 'B'}"
-        yield [label, known[0][0][1], *(f"{value:.4g}" for value in values), *change, paper]
+        ratios = [(transport[0].upper(), value / values[0]) for transport, value in zip(transports[1:], values[1:])]
+        ratios += [("p", PAPER[name, point[2]])] if (name, point[2]) in PAPER else []
+        yield plotted(label, ratios), [label, known[0][0][1], *(f"{value:.4g}" for value in values), *change, paper]
 
 
 def main():
@@ -117,13 +147,16 @@ def main():
     first = transports[0].upper()
     head = ["", "unit", *map(str.upper, transports), *(f"{t.upper()} beside {first}" for t in transports[1:]), "paper"]
     print(f"| {' | '.join(head)} |\n| --- | --- {'| ---: ' * (2 * len(transports) - 1)}| --- |", flush=True)
+    lines = []
     with tempfile.TemporaryDirectory() as scratch:
         for case in CASES:
             if wanted and not any(word in case[0] for word in wanted):
                 continue
             binary = compiled(given, pathlib.Path(scratch), case[3])
-            for row in rows(case, measure(given, case, binary, transports), transports):
+            for line, row in rows(case, measure(given, case, binary, transports), transports):
+                lines.append(line)
                 print(f"| {' | '.join(row)} |", flush=True)
+    plot(lines, transports)
 
 
 if __name__ == "__main__":
