@@ -56,7 +56,8 @@ def visited(tools, transport, words, within):
     program, stop = tools.program("bytes"), tools.scratch / f"stop-{transport}-{'between' if within else 'home'}"
     command = [*words, "--genv", "TERN_TRANSPORT", transport, program, stop]
     with tools.job(*command, launcher=[*within, tools.mpiexec]) as job:
-        job.wait_for("two rounds", lambda: rounds(job) >= 2)
+        # By then ranks have used the memory that their messages need.
+        job.wait_for("rounds", lambda: rounds(job) >= 10)
         processes = family(job.process.pid)
         ranks = [pid for pid in processes if os.readlink(f"/proc/{pid}/exe") == program]
         job.outcome().expect(len(ranks) == RANKS, f"{RANKS} ranks among {processes}")

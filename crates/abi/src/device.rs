@@ -24,14 +24,15 @@ pub type Device = Pair<Shm, Channel<Reliable<Adapter>>>;
 
 /// What the end of a rank waits for peers to take, at most.
 const LINGER_NS: u64 = 5_000_000_000;
-/// Receive buffers that a peer may fill over the software adapter, so that a burst of short messages waits for no answer. It has no use for
-/// slots: a frame that is written to one comes no sooner than one that is sent, and each peer's take memory of their own.
+/// Receive buffers that a peer may fill over the software adapter by one way for all, so that a burst of short messages waits for no answer. It has
+/// no use for slots: a frame that is written to one comes no sooner than one that is sent, and each peer's take memory of their own.
 const WINDOW: usize = 64;
 /// Slots of a peer over adapters of the system, where all have connections: with receive buffers a window as long.
 const SLOTS: usize = 48;
-/// Receive buffers that a peer may fill there where it has no slots, or few.
-const SYSTEM_WINDOW: usize = 32;
-/// Slots of a peer with a connection, where not all peers have one: short messages are what they are for.
+/// Receive buffers that a peer may fill where it has no slots, or few.
+const FEW_SLOTS_WINDOW: usize = 32;
+/// Slots of a peer with a connection, where not all peers have one: short messages are what they are for. Of the software adapter, too: there
+/// buffers of messages and datagrams change places, and without slots short messages lead long ones into ever more of them.
 const HYBRID_SLOTS: usize = 16;
 const HYBRID_SLOT_BYTES: usize = 4096 + 24;
 /// Memory of a connection beside them, about: what its socket has read and what it has not written.
@@ -118,17 +119,17 @@ impl Carriers {
                 let frame_bytes = channel::STAGED_BYTES;
                 channel::Settings { slots: 0, window: WINDOW, frame_bytes, ..plain }
             }
-            Carriers::Datagrams { connections, of_system } => channel::Settings {
+            Carriers::Datagrams { connections, .. } => channel::Settings {
                 frame_bytes: if connections > 0 && takes_long {
                     channel::STREAM_FRAME_BYTES
                 } else {
                     plain.frame_bytes
                 },
                 staged_bytes: plain.frame_bytes,
-                slots: if connections > 0 && of_system { HYBRID_SLOTS } else { 0 },
+                slots: if connections > 0 { HYBRID_SLOTS } else { 0 },
                 slot_bytes: HYBRID_SLOT_BYTES,
                 fast_peers: connections,
-                window: if of_system { SYSTEM_WINDOW } else { WINDOW },
+                window: FEW_SLOTS_WINDOW,
                 ..plain
             },
         }

@@ -46,16 +46,16 @@ fn reliable_datagrams() -> Vec<Device> {
     plain(Listening::for_datagrams, STAGED_BYTES)
 }
 
-/// By packets.
+/// By packets; who has a connection has slots, too.
 fn made_reliable(ranks: Vec<Rnic>, settings: &Settings, reliable: &reliable::Settings) -> Vec<Device> {
     let reliable = reliable::Settings { linger_ns: 5_000_000_000, ..reliable.clone() };
-    let settings = Settings { window: 64, ..settings.clone() };
     let device = |rank| Channel::new(Reliable::new(rank, reliable.clone())?, settings.clone());
     ranks.into_iter().map(|rank| device(rank).unwrap()).collect()
 }
 
 fn unreliable_datagrams() -> Vec<Device> {
-    let settings = Settings { frame_bytes: STAGED_BYTES, slots: 0, fast_peers: 0, ..Settings::default() };
+    let settings =
+        Settings { frame_bytes: STAGED_BYTES, slots: 0, window: 64, fast_peers: 0, ..Settings::default() };
     made_reliable(adapters(Listening::for_unreliable), &settings, &reliable::Settings::default())
 }
 
@@ -63,8 +63,15 @@ fn unreliable_datagrams() -> Vec<Device> {
 fn hybrid() -> Vec<Device> {
     let peers = RANKS - 1;
     let plain = Settings::default();
-    let settings =
-        Settings { frame_bytes: STREAM_FRAME_BYTES, staged_bytes: plain.frame_bytes, slots: 0, ..plain };
+    let settings = Settings {
+        frame_bytes: STREAM_FRAME_BYTES,
+        staged_bytes: plain.frame_bytes,
+        slots: 16,
+        slot_bytes: 4096 + 24,
+        fast_peers: peers,
+        window: 32,
+        ..plain
+    };
     let reliable = reliable::Settings {
         connections: peers,
         message_bytes: settings.message_bytes(),
