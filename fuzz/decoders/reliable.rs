@@ -20,17 +20,6 @@ const BASE: usize = 0x1000;
 /// Work that waits to be cut for a peer: what was posted, answers to its reads and to its wishes, at most.
 const JOBS: usize = 256 + 64 + 2;
 
-const KINDS: [Opcode; 8] = [
-    Opcode::Send,
-    Opcode::Write,
-    Opcode::Read,
-    Opcode::Data,
-    Opcode::Want,
-    Opcode::Refuse,
-    Opcode::Parted,
-    Opcode::Bye,
-];
-
 /// What the adapter of the rank has, and knows.
 #[derive(Default)]
 struct State {
@@ -331,7 +320,7 @@ impl Told {
         let mut state = self.state.borrow_mut();
         let (sent, next) = &mut state.numbers[from];
         let ack = sent.wrapping_sub(u32::from(ack & 15)).wrapping_add(u32::from(ack >> 7));
-        let kind = if kind & 15 == 15 { Opcode::Ack } else { KINDS[usize::from(kind & 7)] };
+        let kind = if kind & 15 == 15 { Opcode::Ack } else { Opcode::ALL[1 + usize::from(kind & 7)] };
         let number = next.wrapping_add(seq as i8 as u32);
         *next += u32::from(seq == 0 && kind != Opcode::Ack);
         let addr = match kind {

@@ -25,6 +25,10 @@ use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Rank, Span};
 use crate::waiting::Nap;
 
+/// Of what begins while nothing is under way to a peer so many bytes of datagrams leave at once: it takes them in while this rank puts together
+/// what follows.
+pub const FIRST_BYTES: usize = 32 << 10;
+
 /// Memory of this process and the key under which the adapter knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Local {

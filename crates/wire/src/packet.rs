@@ -41,17 +41,20 @@ pub enum Opcode {
     Bye,
 }
 
-const KINDS: [Opcode; 9] = [
-    Opcode::Ack,
-    Opcode::Send,
-    Opcode::Write,
-    Opcode::Read,
-    Opcode::Data,
-    Opcode::Want,
-    Opcode::Refuse,
-    Opcode::Parted,
-    Opcode::Bye,
-];
+impl Opcode {
+    /// All there are.
+    pub const ALL: [Opcode; 9] = [
+        Opcode::Ack,
+        Opcode::Send,
+        Opcode::Write,
+        Opcode::Read,
+        Opcode::Data,
+        Opcode::Want,
+        Opcode::Refuse,
+        Opcode::Parted,
+        Opcode::Bye,
+    ];
+}
 
 /// What a packet begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,8 +97,9 @@ impl Packet {
         if version != VERSION || flags & !(LAST | ASKS) != 0 || reserved != 0 {
             return Err(Malformed(format!("a packet of version {version} with flags {flags:#x}")));
         }
-        let kind =
-            KINDS.get(usize::from(kind)).ok_or_else(|| Malformed(format!("a packet of kind {kind}")))?;
+        let kind = Opcode::ALL
+            .get(usize::from(kind))
+            .ok_or_else(|| Malformed(format!("a packet of kind {kind}")))?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (_, rest) = bytes.split_at(16);
         let (came, addr) = rest.split_at(16);
@@ -117,12 +121,12 @@ mod tests {
 
     #[test]
     fn there_and_back_and_nothing_else() {
-        for kind in KINDS {
+        for kind in Opcode::ALL {
             let packet = Packet { kind, flags: LAST, seq: 1, ack: 2, came: 3 << 90, key: 4, addr: 5 << 60 };
             let bytes = packet.encode();
             assert_eq!(Packet::decode(&bytes), Ok(packet));
             assert!((0..HEAD_LEN).all(|len| Packet::decode(&bytes[..len]).is_err()));
-            for (at, wrong) in [(0, 9), (1, KINDS.len() as u8), (2, 4), (3, 1)] {
+            for (at, wrong) in [(0, 9), (1, Opcode::ALL.len() as u8), (2, 4), (3, 1)] {
                 let mut bytes = bytes;
                 bytes[at] = wrong;
                 assert!(Packet::decode(&bytes).is_err());

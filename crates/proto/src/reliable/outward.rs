@@ -2,15 +2,13 @@
 
 use super::{MINE, Packet, RAIL, Ways, Work};
 use fabric::spread::SpreadMap;
+use fabric::verbs::FIRST_BYTES;
 use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
 use smallvec::SmallVec;
 use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 
 /// What a job carries of its own without memory for that.
 const SHORT: usize = 64;
-
-/// Of what begins on a quiet way so many bytes leave at once: the receiver takes them in while this rank cuts what follows.
-const FIRST_BYTES: usize = 32 << 10;
 
 /// What a job carries.
 #[derive(Clone, Debug)]

@@ -10,8 +10,6 @@ use std::net::SocketAddr;
 /// Datagrams that one call takes (`UDP_MAX_SEGMENTS` of the kernels that have it), and bytes.
 const MANY: usize = 64;
 const BYTES: usize = 65_000;
-/// Of what begins on a quiet way so many bytes leave at once: the receiver takes them in while this rank puts together what follows.
-pub const FIRST_BYTES: usize = 32 << 10;
 /// What a datagram may be filled up with: such a part of its length.
 const FILLED: usize = 16;
 
