@@ -2,13 +2,11 @@
 //! Behind frames to the same rank it is carried out before these are heeded, for the target takes them out later.
 
 use super::Engine;
-use super::issue::EPOCH;
 use super::onesided::RAIL;
 use crate::epoch::window::Words;
+use crate::message::work::Work;
 use fabric::{Atomic, Device, Fault, Rank, Remote, Span};
 
-/// The bit of work of an epoch that says that it is one of these.
-const WORD: u64 = 1 << 32;
 /// Bytes of a word.
 const LEN: usize = 8;
 
@@ -33,7 +31,7 @@ impl<D: Device> Engine<D> {
             let Ok(Some(slot)) = epochs.bounce.take(&mut self.dev, LEN) else { return Ok(false) };
             let number = epochs.words.next;
             let remote = Remote { addr: theirs.addr + offset, key: theirs.keys[RAIL] };
-            let work = EPOCH | WORD | u64::from(number);
+            let work = Work::Word(number).encode();
             let posted = self.dev.post_atomic(rank, RAIL, slot.local, remote, atomic, work);
             if posted != Ok(true) {
                 epochs.bounce.give(slot);
@@ -57,19 +55,15 @@ impl<D: Device> Engine<D> {
         Ok(under_way.values().any(|(there, at, ..)| (*there, *at) == (window, rank)))
     }
 
-    /// One has ended, if this is what has.
-    pub(super) fn changed(&mut self, work: u64, result: &Result<(), Fault>) -> bool {
-        if work & WORD == 0 {
-            return false;
-        }
-        let Some(epochs) = &mut self.epochs else { return true };
-        let ended = epochs.words.under_way.remove(&(work as u32));
+    /// One has ended.
+    pub(super) fn changed(&mut self, number: u32, result: Result<(), Fault>) {
+        let Some(epochs) = &mut self.epochs else { return };
+        let ended = epochs.words.under_way.remove(&number);
         let (window, rank, slot, into) = ended.expect("it ends once");
         match result {
             Ok(()) => self.dev.copy(into.addr, slot.local.span.addr, LEN),
-            Err(fault) => epochs.words.failed.push((window, rank, fault.clone())),
+            Err(fault) => epochs.words.failed.push((window, rank, fault)),
         }
         epochs.bounce.give(slot);
-        true
     }
 }

@@ -30,6 +30,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::reuse::{Payback, Rules, Seen, Thresholds, Usage};
 use crate::message::op::{OpId, Sending};
+use crate::message::work::Work;
 use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
 use crate::rendezvous::state::State;
@@ -255,7 +256,12 @@ impl<D: Device> Engine<D> {
         let counts = self.learner.account.is_on();
         let start = if counts { self.dev.now_ns() } else { 0 };
         self.dev.label(|| "eager-zero-copy");
-        let left = self.dev.try_send_from(s.to, head, Local { span: s.data, key: held.key }, id.0 as u64);
+        let left = self.dev.try_send_from(
+            s.to,
+            head,
+            Local { span: s.data, key: held.key },
+            Work::Gathered(id).encode(),
+        );
         self.dev.label(|| "eager");
         if left != Ok(true) {
             // Slots to copy into may be free where those for headers are not.
@@ -283,15 +289,15 @@ impl<D: Device> Engine<D> {
         account.ended(distance, Way::Frequent, len, took_ns as f64);
     }
 
-    /// The adapter has done with some memory; whether it was that of an eager message.
-    pub(crate) fn gathered(&mut self, work: u64, result: &Result<(), Fault>) -> bool {
-        let id = OpId(work as u32);
-        let Some(State::Gathered(s, held)) = self.ops.get(id).map(|op| &op.state) else { return false };
+    /// The adapter has done with the memory of an eager message.
+    pub(super) fn gathered(&mut self, id: OpId, result: Result<(), Fault>) {
+        let Some(State::Gathered(s, held)) = self.ops.get(id).map(|op| &op.state) else {
+            panic!("a completion for a message that does not leave from its buffer");
+        };
         let (s, held) = (*s, *held);
         let mut ends = s.outcome();
-        ends.failure = result.clone().err().map(Into::into);
+        ends.failure = result.err().map(Into::into);
         self.let_go(s.to, held);
         self.ops.set(id, State::Done(ends));
-        true
     }
 }

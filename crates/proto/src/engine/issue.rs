@@ -6,13 +6,12 @@ use crate::epoch::plan::{self, Item, Part, Step};
 use crate::epoch::window::{Access, Epochs, Flight, Memory};
 use crate::epoch::{Action, Ending, Held, Mark};
 use crate::event::Event;
+use crate::message::work::Work;
 use crate::rendezvous::movers::port::Port;
 use fabric::{Charge, Device, Fault, Local, Rank, Remote, Span};
 use wire::epoch::{self as flags, OpHead};
 use wire::head::{FrameType as Message, Head};
 
-/// The bit of work that says that a transfer is of an epoch.
-pub(super) const EPOCH: u64 = 1 << 62;
 /// Least bytes for which one more adapter is taken.
 const STRIPE_BYTES: usize = 64 << 10;
 
@@ -174,7 +173,7 @@ impl<D: Device> Engine<D> {
         let waits = epochs.windows[&window].schedule.waits;
         let flight = epochs.flights[number as usize].as_ref().expect("it waits");
         let Flight { write, rail, local, remote, .. } = *flight;
-        let (is_own, work) = (matches!(flight.memory, Memory::Own(_)), EPOCH | u64::from(number));
+        let (is_own, work) = (matches!(flight.memory, Memory::Own(_)), Work::Flight(number));
         self.dev.label(|| if write { "put" } else { "get" });
         if write
             && rail == RAIL
@@ -183,8 +182,8 @@ impl<D: Device> Engine<D> {
             self.dev.leads(rank);
         }
         let posted = match write {
-            true => self.dev.post_write(rank, rail, local, remote, work),
-            false => self.dev.post_read(rank, rail, local, remote, work),
+            true => self.dev.post_write(rank, rail, local, remote, work.encode()),
+            false => self.dev.post_read(rank, rail, local, remote, work.encode()),
         };
         if posted == Ok(true) {
             let (now_ns, to) = (self.dev.now_ns(), self.dev.distance(rank));
@@ -336,17 +335,11 @@ impl<D: Device> Engine<D> {
         (what | failed | peer.mark.flags(), peer.notes_sent)
     }
 
-    /// A transfer of an epoch has ended, if this was one.
-    pub(crate) fn epoch_landed(&mut self, work: u64, result: &Result<(), Fault>) -> bool {
-        if work & EPOCH == 0 {
-            return false;
-        }
-        if self.changed(work, result) {
-            return true;
-        }
-        self.learner.completed(work, self.dev.now_ns(), result.is_ok());
-        let Some(mut epochs) = self.epochs.take() else { return true };
-        let flight = epochs.land(work as u32).expect("an epoch's transfer ends once");
+    /// A transfer of an epoch has ended.
+    pub(super) fn landed(&mut self, number: u32, result: Result<(), Fault>) {
+        self.learner.completed(Work::Flight(number), self.dev.now_ns(), result.is_ok());
+        let Some(mut epochs) = self.epochs.take() else { return };
+        let flight = epochs.land(number).expect("an epoch's transfer ends once");
         let Flight { window, rank, write, memory, .. } = flight;
         let is_own = matches!(memory, Memory::Own(_));
         epochs.works = true;
@@ -362,7 +355,7 @@ impl<D: Device> Engine<D> {
         let peer = epochs.windows.get_mut(&window).and_then(|found| found.peers.get_mut(&rank));
         if let Some(peer) = peer {
             peer.copied_writes -= u32::from(write && !is_own);
-            match (&mut peer.access, result) {
+            match (&mut peer.access, &result) {
                 (Some(access), _) => {
                     access.reads -= u32::from(!write);
                     access.writes -= u32::from(write && is_own);
@@ -372,10 +365,9 @@ impl<D: Device> Engine<D> {
             }
         }
         if let Err(fault) = result {
-            self.fail_access(&mut epochs, window, rank, fault.clone());
+            self.fail_access(&mut epochs, window, rank, fault);
         }
         self.epochs = Some(epochs);
-        true
     }
 
     fn give_back(&mut self, epochs: &mut Epochs, rank: Rank, memory: Memory) {

@@ -18,6 +18,7 @@
 
 use crate::engine::Engine;
 use crate::event::{Amount, Event};
+use crate::message::work::Work;
 use crate::rendezvous::movers::port::Aside;
 use fabric::{Device, Fault, Nap};
 
@@ -179,10 +180,12 @@ impl<D: Device> Engine<D> {
         let mut moved = false;
         while let Some((work, result)) = self.dev.completed() {
             moved = true;
-            if self.epoch_landed(work, &result) || self.gathered(work, &result) {
-                continue;
+            match Work::decode(work) {
+                Work::Transfer(op, number) => self.rendezvous().completed(op, number, result),
+                Work::Gathered(op) => self.gathered(op, result),
+                Work::Flight(number) => self.landed(number, result),
+                Work::Word(number) => self.changed(number, result),
             }
-            self.rendezvous().completed(work, result);
         }
         if !self.backlog.is_empty() {
             moved |= self.rendezvous().post_what_waited();

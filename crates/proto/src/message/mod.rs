@@ -6,6 +6,7 @@ pub mod op;
 pub(crate) mod peers;
 pub(crate) mod rtrs;
 mod sparse;
+pub(crate) mod work;
 
 use fabric::{Fault, Rank};
 

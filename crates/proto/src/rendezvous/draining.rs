@@ -73,7 +73,7 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     fn fail_long(&mut self, id: OpId, ending: Ending) {
-        let forgotten = self.backlog.forget(id.0);
+        let forgotten = self.backlog.forget(id);
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
         long.posted.open -= forgotten;
         match long.ending() {

@@ -8,6 +8,7 @@ use crate::event::{Event, Happening as Told};
 use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{Failure, OpId, Outcome, Sending, Side};
+use crate::message::work::Work;
 use crate::rendezvous::Rendezvous;
 use crate::rendezvous::rtr_registered::is_rts_ack;
 use crate::rendezvous::state::{Course, Long, State};
@@ -237,21 +238,20 @@ impl<D: Device> Rendezvous<'_, D> {
             moved = true;
             match result {
                 Ok(()) => learner.is_posted(dev, &post),
-                Err(fault) => lost.push((post.work, fault)),
+                Err(fault) => lost.push((post, fault)),
             }
         });
-        lost.into_iter().for_each(|(work, fault)| self.on_completed(work, Err(fault)));
+        lost.into_iter().for_each(|(post, fault)| self.on_completed(post.op, post.number, Err(fault)));
         moved
     }
 
     /// An adapter has ended a transfer.
-    pub(crate) fn completed(&mut self, work: u64, result: Result<(), Fault>) {
-        self.learner.completed(work, self.dev.now_ns(), result.is_ok());
-        self.on_completed(work, result);
+    pub(crate) fn completed(&mut self, id: OpId, number: u32, result: Result<(), Fault>) {
+        self.learner.completed(Work::Transfer(id, number), self.dev.now_ns(), result.is_ok());
+        self.on_completed(id, number, result);
     }
 
-    fn on_completed(&mut self, work: u64, result: Result<(), Fault>) {
-        let id = OpId(work as u32);
+    fn on_completed(&mut self, id: OpId, number: u32, result: Result<(), Fault>) {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else {
             panic!("a completion for an operation that has ended");
         };
@@ -261,10 +261,10 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         match result {
             Ok(()) => {
-                if self.backlog.has_more(work) {
+                if self.backlog.has_more(id, number) {
                     return;
                 }
-                let step = self.happen(id, Happening::Completed((work >> 32) as u32));
+                let step = self.happen(id, Happening::Completed(number));
                 assert_ne!(step, Step::Illegal, "a completion that its machine did not ask for");
                 self.conclude(id, step);
             }

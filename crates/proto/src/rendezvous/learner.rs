@@ -11,6 +11,7 @@ use crate::choice::way::Way;
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
+use crate::message::work::Work;
 use crate::rendezvous::posting::Post;
 use crate::rendezvous::state::Long;
 use fabric::estimate::{Averaging, Least};
@@ -58,7 +59,7 @@ struct Told {
 /// A transfer that is alone on its way, so that its time is that of its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Lone {
-    work: u64,
+    work: Work,
     posted_ns: u64,
     len: usize,
     is_write: bool,
@@ -161,7 +162,7 @@ impl Learner {
     }
 
     /// A transfer has been posted.
-    pub(crate) fn posted(&mut self, work: u64, now_ns: u64, len: usize, is_write: bool, to: Distance) {
+    pub(crate) fn posted(&mut self, work: Work, now_ns: u64, len: usize, is_write: bool, to: Distance) {
         self.looked(now_ns);
         self.outstanding += 1;
         let lone = Lone { work, posted_ns: now_ns, len, is_write, to };
@@ -170,11 +171,11 @@ impl Learner {
 
     /// As [`Learner::posted`].
     pub(crate) fn is_posted(&mut self, dev: &impl Device, w: &Post) {
-        self.posted(w.work, dev.now_ns(), w.local.span.len, w.write, dev.distance(w.peer));
+        self.posted(w.work(), dev.now_ns(), w.local.span.len, w.write, dev.distance(w.peer));
     }
 
     /// A transfer has ended.
-    pub(crate) fn completed(&mut self, work: u64, now_ns: u64, is_well: bool) {
+    pub(crate) fn completed(&mut self, work: Work, now_ns: u64, is_well: bool) {
         self.outstanding = self.outstanding.saturating_sub(1);
         let Some(lone) = self.lone.take_if(|lone| lone.work == work) else { return };
         if !is_well || lone.posted_ns < self.away_ns {

@@ -6,7 +6,9 @@ use crate::choice::tuning::Tuning;
 use crate::event::{Amount, Counters, Event};
 use crate::memory::rcache::{Held, Rcache};
 use crate::memory::staging::{Slab, Staging, Use};
+use crate::message::op::OpId;
 use crate::message::peers::{How, Peers};
+use crate::message::work::Work;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Port, Turn};
 use fabric::{Device, Distance, Fault, Local, Rank, Remote, Span};
@@ -31,15 +33,23 @@ pub(crate) struct Post {
     pub rail: usize,
     pub local: Local,
     pub remote: Remote,
-    pub work: u64,
+    pub op: OpId,
+    /// As its machine counts.
+    pub number: u32,
+}
+
+impl Post {
+    pub fn work(&self) -> Work {
+        Work::Transfer(self.op, self.number)
+    }
 }
 
 /// Transfers that wait for room, by peer and adapter: a queue that is full stops no other.
 #[derive(Default, Debug)]
 pub(crate) struct Backlog {
     queues: Vec<((Rank, usize), VecDeque<Post>)>,
-    /// Transfers that are posted in pieces: their work, and how many pieces have not completed.
-    cut: Vec<(u64, u32)>,
+    /// Transfers that are posted in pieces: their operation and number, and how many pieces have not completed.
+    cut: Vec<(OpId, u32, u32)>,
 }
 
 impl Backlog {
@@ -76,10 +86,11 @@ impl Backlog {
     }
 
     /// A transfer has completed, or a piece of one: whether more of it are under way.
-    pub fn has_more(&mut self, work: u64) -> bool {
-        let Some(at) = self.cut.iter().position(|(known, _)| *known == work) else { return false };
-        self.cut[at].1 -= 1;
-        if self.cut[at].1 > 0 {
+    pub fn has_more(&mut self, op: OpId, number: u32) -> bool {
+        let is_it = |cut: &(OpId, u32, u32)| (cut.0, cut.1) == (op, number);
+        let Some(at) = self.cut.iter().position(is_it) else { return false };
+        self.cut[at].2 -= 1;
+        if self.cut[at].2 > 0 {
             return true;
         }
         self.cut.swap_remove(at);
@@ -87,12 +98,12 @@ impl Backlog {
     }
 
     /// Forgets what an operation waits with; how much that was.
-    pub fn forget(&mut self, op: u32) -> u32 {
-        self.cut.retain(|(work, _)| *work as u32 != op);
+    pub fn forget(&mut self, op: OpId) -> u32 {
+        self.cut.retain(|(known, ..)| *known != op);
         let mut count = 0;
         for (_, queue) in &mut self.queues {
             let before = queue.len();
-            queue.retain(|post| post.work as u32 != op);
+            queue.retain(|post| post.op != op);
             count += (before - queue.len()) as u32;
         }
         self.queues.retain(|(_, queue)| !queue.is_empty());
@@ -138,7 +149,7 @@ impl<D: Device> RankPort<'_, D> {
         if len <= most {
             return self.post_one(whole);
         }
-        self.backlog.cut.push((whole.work, len.div_ceil(most) as u32));
+        self.backlog.cut.push((whole.op, whole.number, len.div_ceil(most) as u32));
         for from in (0..len).step_by(most) {
             let local = Local { span: whole.local.span.part(from, most), key: whole.local.key };
             let remote = Remote { addr: whole.remote.addr + from as u64, key: whole.remote.key };
@@ -166,10 +177,11 @@ impl<D: Device> RankPort<'_, D> {
 
 /// Hands a transfer to the device; false if it has no room.
 fn hand_over(dev: &mut impl Device, w: &Post) -> Result<bool, Fault> {
+    let work = w.work().encode();
     if w.write {
-        dev.post_write(w.peer, w.rail, w.local, w.remote, w.work)
+        dev.post_write(w.peer, w.rail, w.local, w.remote, work)
     } else {
-        dev.post_read(w.peer, w.rail, w.local, w.remote, w.work)
+        dev.post_read(w.peer, w.rail, w.local, w.remote, work)
     }
 }
 
@@ -227,14 +239,14 @@ impl<D: Device> Port for RankPort<'_, D> {
         self.dev.store(self.peer, addr, value);
     }
 
-    fn write(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
-        let (peer, work) = (self.peer, work_id(self.op, work));
-        self.post(Post { write: true, peer, rail, local, remote, work });
+    fn write(&mut self, rail: usize, local: Local, remote: Remote, number: u32) {
+        let (peer, op) = (self.peer, OpId(self.op));
+        self.post(Post { write: true, peer, rail, local, remote, op, number });
     }
 
-    fn read(&mut self, rail: usize, local: Local, remote: Remote, work: u32) {
-        let (peer, work) = (self.peer, work_id(self.op, work));
-        self.post(Post { write: false, peer, rail, local, remote, work });
+    fn read(&mut self, rail: usize, local: Local, remote: Remote, number: u32) {
+        let (peer, op) = (self.peer, OpId(self.op));
+        self.post(Post { write: false, peer, rail, local, remote, op, number });
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
@@ -296,11 +308,6 @@ impl<D: Device> Port for RankPort<'_, D> {
     fn emit(&mut self, event: Event) {
         self.counters.count(event);
     }
-}
-
-/// Names a transfer to the device: the operation and the number its machine gave.
-fn work_id(op: u32, work: u32) -> u64 {
-    (work as u64) << 32 | op as u64
 }
 
 fn span_of(bytes: &[u8]) -> Span {
