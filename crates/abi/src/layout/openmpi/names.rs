@@ -44,6 +44,7 @@ mod others {
 
     places! {
         ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex ompi_mpi_errors_throw_exceptions
+        ompi_mpi_short_float ompi_mpi_c_short_float_complex ompi_mpi_cxx_sfltcplex
     }
 }
 
