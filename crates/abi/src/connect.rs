@@ -31,7 +31,7 @@ use mpi::attr;
 use mpi::coll::{self, Account, Agreed, Forced, Tariff};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::session::process_sets;
-use mpi::win::fence::Way;
+use mpi::win::fence::FenceWay;
 use proto::epoch::Schedule;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
 use shm::{Shm, StoreWay};
@@ -135,7 +135,7 @@ pub fn arrive() -> std::result::Result<Arrived, String> {
         adapter: settings.text("TERN_WIN") == "auto",
         connections: settings.text("TERN_TRANSPORT") == "rc",
         schedule: Schedule::named(settings.text("TERN_WIN_SCHEDULE")).unwrap_or_default(),
-        fence: Way::named(settings.text("TERN_WIN_FENCE")),
+        fence: FenceWay::named(settings.text("TERN_WIN_FENCE")),
         dir: options.dir.clone(),
         prefix: options.prefix.clone(),
         engine: settings.text("TERN_PROGRESS") == "engine",

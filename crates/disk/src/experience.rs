@@ -44,7 +44,7 @@ pub fn lasted_ns(told: impl Iterator<Item = (u64, Spell)>) -> Option<u64> {
 
 /// How an access is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum AccessWay {
     /// Each rank moves its own pieces.
     Alone,
     /// In two phases.
@@ -83,7 +83,7 @@ impl Advice {
 #[derive(Clone, Copy, Debug)]
 struct Last {
     kind: Kind,
-    way: Way,
+    way: AccessWay,
     bytes: u64,
     spell: Spell,
 }
@@ -136,7 +136,7 @@ impl Experience {
     }
 
     /// This rank has ended its part of an access of so many bytes of all ranks.
-    pub fn ended(&self, kind: Kind, way: Way, bytes: u64, spell: Spell) {
+    pub fn ended(&self, kind: Kind, way: AccessWay, bytes: u64, spell: Spell) {
         self.known().last = Some(Last { kind, way, bytes, spell });
     }
 
@@ -151,7 +151,7 @@ impl Experience {
         let (Some(last), Some(took_ns)) = (known.last.take(), lasted_ns(told)) else { return };
         let cost = took_ns as f64 * 1000.0 * 1024.0 / last.bytes.max(1) as f64;
         let fared = known.kinds.entry(last.kind).or_default();
-        let estimate = if last.way == Way::Alone { &mut fared.alone } else { &mut fared.phases };
+        let estimate = if last.way == AccessWay::Alone { &mut fared.alone } else { &mut fared.phases };
         estimate.observe(&SEEN, cost);
     }
 }
@@ -174,14 +174,14 @@ mod tests {
     }
 
     /// Accesses whose ways take so long, predicted to take the same; how often each was taken.
-    fn play(predicted: Costs, took_ns: impl Fn(u64, Way) -> u64, count: u64) -> [u64; 2] {
+    fn play(predicted: Costs, took_ns: impl Fn(u64, AccessWay) -> u64, count: u64) -> [u64; 2] {
         let (experience, kind, mut taken) = (Experience::default(), Kind::of(1 << 20, 1 << 10), [0; 2]);
         for i in 0..count {
             let advice = experience.advice(kind);
             experience.told([(0, experience.last())].into_iter());
-            let way = if predicted.takes_phases(advice) { Way::Phases } else { Way::Alone };
+            let way = if predicted.takes_phases(advice) { AccessWay::Phases } else { AccessWay::Alone };
             experience.ended(kind, way, predicted.bytes, spell(1000, 1000 + took_ns(i, way)));
-            taken[usize::from(way == Way::Phases)] += 1;
+            taken[usize::from(way == AccessWay::Phases)] += 1;
         }
         taken
     }
@@ -189,10 +189,10 @@ mod tests {
     #[test]
     fn the_way_that_takes_less_is_taken_whatever_was_predicted() {
         let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000, bytes: 1 << 20 };
-        let phases_win = |_, way| if way == Way::Phases { 4_000 } else { 5_000 };
+        let phases_win = |_, way| if way == AccessWay::Phases { 4_000 } else { 5_000 };
         let [alone, phases] = play(predicted, phases_win, 200);
         assert!(phases > 180 && alone > 0, "{alone} {phases}");
-        let alone_wins = |_, way| if way == Way::Phases { 5_000 } else { 4_000 };
+        let alone_wins = |_, way| if way == AccessWay::Phases { 5_000 } else { 4_000 };
         let [alone, phases] = play(predicted, alone_wins, 200);
         assert!(alone > 180 && phases > 0, "{alone} {phases}");
     }
@@ -208,13 +208,13 @@ mod tests {
     #[test]
     fn the_first_of_each_way_may_be_slow_for_it_is_cold() {
         let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_500_000, bytes: 1 << 20 };
-        for best in [Way::Alone, Way::Phases] {
+        for best in [AccessWay::Alone, AccessWay::Phases] {
             let seen = std::cell::Cell::new([0; 2]);
-            let took = |_, way: Way| {
+            let took = |_, way: AccessWay| {
                 let mut counts = seen.get();
-                counts[usize::from(way == Way::Phases)] += 1;
+                counts[usize::from(way == AccessWay::Phases)] += 1;
                 seen.set(counts);
-                let is_first = counts[usize::from(way == Way::Phases)] == 1;
+                let is_first = counts[usize::from(way == AccessWay::Phases)] == 1;
                 if is_first {
                     90_000
                 } else if way == best {
@@ -223,7 +223,7 @@ mod tests {
                     5_000
                 }
             };
-            let taken = play(predicted, took, 200)[usize::from(best == Way::Phases)];
+            let taken = play(predicted, took, 200)[usize::from(best == AccessWay::Phases)];
             assert!(taken > 150, "{best:?} {taken}");
         }
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_turns_round_is_found_and_what_is_far_dearer_is_not_tried() {
         let predicted = Costs { alone_ps: 1_000_000, phases_ps: 1_000_000, bytes: 1 << 20 };
-        let turns = |i, way| if (way == Way::Phases) == (i < 300) { 4_000 } else { 6_000 };
+        let turns = |i, way| if (way == AccessWay::Phases) == (i < 300) { 4_000 } else { 6_000 };
         let [alone, phases] = play(predicted, turns, 1000);
         assert!(alone > 500 && phases > 250, "{alone} {phases}");
         let far = Costs { alone_ps: 1_000_000, phases_ps: 100_000_000, bytes: 1 << 20 };
@@ -242,10 +242,10 @@ mod tests {
     fn accesses_of_other_kinds_are_learnt_by_themselves() {
         let experience = Experience::default();
         let (small, large) = (Kind::of(4 << 10, 4), Kind::of(1 << 20, 1 << 10));
-        experience.ended(small, Way::Alone, 4 << 10, spell(5, 8));
+        experience.ended(small, AccessWay::Alone, 4 << 10, spell(5, 8));
         assert_eq!(experience.last(), spell(5, 8));
         experience.told([(0, spell(5, 8)), (0, spell(7, 10))].into_iter());
-        experience.ended(small, Way::Alone, 4 << 10, spell(15, 18));
+        experience.ended(small, AccessWay::Alone, 4 << 10, spell(15, 18));
         experience.told([(0, spell(15, 28))].into_iter());
         assert_eq!((experience.last(), experience.advice(large)), (Spell::default(), Advice::NONE));
         assert_eq!(experience.advice(small), Advice { alone_ps: 1250, ..Advice::NONE });

@@ -15,7 +15,7 @@ use mpi::info::Info;
 use mpi::request::Buffer;
 use mpi::win::epoch::LockType;
 use mpi::win::far::WORDS;
-use mpi::win::fence::Way;
+use mpi::win::fence::FenceWay;
 use mpi::win::operation::{Area, Operation, Verb};
 use mpi::win::sync::{self, Awaited, Caller};
 use mpi::win::{Flavour, Made, Member, Window, apart};
@@ -34,7 +34,7 @@ pub struct Making {
     /// By adapters, as these plans say; `None`: in messages.
     pub schedule: Option<Schedule>,
     /// How its ranks meet in a fence.
-    pub fence: Way,
+    pub fence: FenceWay,
 }
 
 /// A window of all ranks.

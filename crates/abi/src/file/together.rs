@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use disk::experience::{Advice, Kind, Spell, Way};
+use disk::experience::{AccessWay, Advice, Kind, Spell};
 use disk::phase::{Costs, Cut, Plan, RoundCosts, Wish};
 use disk::{AccessCosts, Piece};
 use mpi::error::Result;
@@ -78,7 +78,7 @@ impl Agreed {
     /// This rank has done its part; with its next access it tells the others.
     fn ended(&self, rates: &AccessCosts, begun_ns: u64) {
         let Some(costs) = self.costs else { return };
-        let way = if self.plan.is_some() { Way::Phases } else { Way::Alone };
+        let way = if self.plan.is_some() { AccessWay::Phases } else { AccessWay::Alone };
         let spell = Spell { begun_ns, ended_ns: now_ns() };
         rates.experience.ended(self.kind, way, costs.bytes, spell);
     }

@@ -15,7 +15,7 @@ use mpi::info::Info;
 use mpi::mem;
 use mpi::win::direct::Control;
 use mpi::win::far::{Far, WORDS};
-use mpi::win::fence::Way;
+use mpi::win::fence::FenceWay;
 use mpi::win::{Flavour, Member};
 use proto::epoch::Schedule;
 use shm::WindowMemory;
@@ -37,7 +37,7 @@ pub struct Setup {
     /// What is fixed of the plans of their epochs.
     pub schedule: Schedule,
     /// Which way fences are to go, if that is fixed.
-    pub fence: Option<Way>,
+    pub fence: Option<FenceWay>,
     /// Where shared memory is made, and how its name begins.
     pub dir: PathBuf,
     /// See `dir`.
@@ -61,7 +61,7 @@ pub struct Offer {
     /// What it wants to expose.
     pub wanted: Wanted,
     /// Which way it wants fences to go, and whether that is fixed.
-    pub fence: (Way, bool),
+    pub fence: (FenceWay, bool),
     /// All ranks share a host, as far as it knows.
     pub is_one_host: bool,
     /// Another context, for the ranks of its host.
@@ -83,7 +83,7 @@ impl Offer {
                 Offer {
                     context,
                     wanted: Wanted { base: base as usize, size, unit },
-                    fence: (Way::of_word(way), is_fixed != 0),
+                    fence: (FenceWay::of_word(way), is_fixed != 0),
                     is_one_host: is_one_host != 0,
                     host_context,
                 }
@@ -171,13 +171,13 @@ pub fn describe(is_direct: bool, adapter: Option<&VerbsCaps>, alone: Alone) -> S
 }
 
 /// Which way fences of a window of `comm` go as this rank sees it, and whether that is fixed.
-pub fn fence(cx: &Cx, comm: Handle) -> Result<(Way, bool)> {
+pub fn fence(cx: &Cx, comm: Handle) -> Result<(FenceWay, bool)> {
     if let Some(way) = SETUP.get().and_then(|setup| setup.fence) {
         return Ok((way, true));
     }
     let world = cx.world();
     let comm = world.comm(comm)?;
-    Ok((Way::expected(comm.place.size() as usize, &comm.coll), false))
+    Ok((FenceWay::expected(comm.place.size() as usize, &comm.coll), false))
 }
 
 /// Tells all ranks of `comm` what of a window adapters may touch; what reaches those behind one, if there are any.

@@ -4,7 +4,7 @@
 use proto::event::Event;
 
 use super::direct::Told;
-use super::fence::Way;
+use super::fence::FenceWay;
 use super::issue::{Sync, each};
 use super::sync::{Caller, hear, settle};
 use super::{about, epoch};
@@ -91,5 +91,5 @@ pub fn agree<C: Caller>(cx: &C, win: Handle, since_ns: u64) -> Result {
     let Some(way) = cx.world().fence_ended(win, since_ns)? else { return Ok(()) };
     let comm = cx.world().window(win)?.comm;
     let told = cx.first_word(comm, way.word())?;
-    cx.world().agree_on_fences(win, Way::of_word(told))
+    cx.world().agree_on_fences(win, FenceWay::of_word(told))
 }

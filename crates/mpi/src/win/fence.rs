@@ -28,20 +28,20 @@ const WORDS: f64 = 2.0;
 
 /// How ranks meet in a fence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum FenceWay {
     /// Each rank tells each other one, twice.
     Told,
     /// Targets that were touched are asked, then all meet in a barrier.
     Asked,
 }
 
-impl Way {
+impl FenceWay {
     /// The ways by their names in settings.
-    pub const NAMES: [(Way, &'static str); 2] = [(Way::Told, "told"), (Way::Asked, "asked")];
+    pub const NAMES: [(FenceWay, &'static str); 2] = [(FenceWay::Told, "told"), (FenceWay::Asked, "asked")];
 
     /// The one of this name.
-    pub fn named(name: &str) -> Option<Way> {
-        Way::NAMES.iter().find(|(_, known)| *known == name).map(|(way, _)| *way)
+    pub fn named(name: &str) -> Option<FenceWay> {
+        FenceWay::NAMES.iter().find(|(_, known)| *known == name).map(|(way, _)| *way)
     }
 
     /// What it is called between ranks.
@@ -50,17 +50,17 @@ impl Way {
     }
 
     /// The one that a rank has told.
-    pub fn of_word(word: u64) -> Way {
-        if word == Way::Told.word() { Way::Told } else { Way::Asked }
+    pub fn of_word(word: u64) -> FenceWay {
+        if word == FenceWay::Told.word() { FenceWay::Told } else { FenceWay::Asked }
     }
 
-    fn other(self) -> Way {
-        if self == Way::Told { Way::Asked } else { Way::Told }
+    fn other(self) -> FenceWay {
+        if self == FenceWay::Told { FenceWay::Asked } else { FenceWay::Told }
     }
 
     /// What is expected to take less time before anything was measured.
-    pub fn expected(ranks: usize, state: &State) -> Way {
-        if is_told(ranks, state) { Way::Told } else { Way::Asked }
+    pub fn expected(ranks: usize, state: &State) -> FenceWay {
+        if is_told(ranks, state) { FenceWay::Told } else { FenceWay::Asked }
     }
 }
 
@@ -81,7 +81,7 @@ pub struct Fences {
     /// What this rank has said with the end of its last epoch, to any of them, and what each rank of the window has, by rank.
     own: Mark,
     said: Box<[Mark]>,
-    in_force: Way,
+    in_force: FenceWay,
     is_fixed: bool,
     count: u64,
     took_ns: [Estimate; 2],
@@ -89,7 +89,7 @@ pub struct Fences {
 
 impl Fences {
     /// With these other ranks; `is_fixed` if nothing may change the way.
-    pub fn new(others: Members, in_force: Way, is_fixed: bool) -> Fences {
+    pub fn new(others: Members, in_force: FenceWay, is_fixed: bool) -> Fences {
         let ranks = others.iter().max().map_or(0, |last| *last as usize + 1);
         let said = vec![Mark::default(); ranks].into();
         Fences {
@@ -128,7 +128,7 @@ impl Fences {
     }
 
     /// Which way the next one goes.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> FenceWay {
         let since_told = self.count - (1 << self.count.max(1).ilog2()).min(self.count);
         let is_try = !self.is_fixed && self.count >= FIRST && since_told < TRIES;
         if is_try { self.in_force.other() } else { self.in_force }
@@ -140,7 +140,7 @@ impl Fences {
     }
 
     /// One is over, and took so long here. What rank 0 is to tell all others now, if it is.
-    pub fn ended(&mut self, took_ns: u64) -> Option<Way> {
+    pub fn ended(&mut self, took_ns: u64) -> Option<FenceWay> {
         if self.is_fixed {
             return None;
         }
@@ -150,12 +150,12 @@ impl Fences {
     }
 
     /// What rank 0 has told.
-    pub fn agree(&mut self, way: Way) {
+    pub fn agree(&mut self, way: FenceWay) {
         self.in_force = way;
     }
 
-    fn best(&self) -> Way {
-        let known = |way: Way| self.took_ns[way as usize].value();
+    fn best(&self) -> FenceWay {
+        let known = |way: FenceWay| self.took_ns[way as usize].value();
         let other = self.in_force.other();
         match (known(other), known(self.in_force)) {
             (Some(theirs), Some(ours)) if POLICY.is_better(theirs, ours, 0.0) => other,
@@ -232,12 +232,12 @@ mod tests {
         );
     }
 
-    fn fences(in_force: Way, is_fixed: bool) -> Fences {
+    fn fences(in_force: FenceWay, is_fixed: bool) -> Fences {
         Fences::new([1, 2].into(), in_force, is_fixed)
     }
 
     /// Fences of all ranks, of which rank 0's take so long: how many went which way.
-    fn run(fences: &mut [Fences], count: u32, took_ns: impl Fn(Way, u32) -> u64) -> [u32; 2] {
+    fn run(fences: &mut [Fences], count: u32, took_ns: impl Fn(FenceWay, u32) -> u64) -> [u32; 2] {
         let mut went = [0; 2];
         for at in 0..count {
             let way = fences[0].way();
@@ -250,7 +250,7 @@ mod tests {
                 .collect();
             assert!(told.iter().all(|word| word.is_some() == told[0].is_some()));
             if let Some(way) = told[0] {
-                fences.iter_mut().for_each(|own| own.agree(Way::of_word(way.word())));
+                fences.iter_mut().for_each(|own| own.agree(FenceWay::of_word(way.word())));
             }
         }
         went
@@ -259,11 +259,11 @@ mod tests {
     /// Wherever it begins, nearly all of many go the way that is faster, of which few are slowed down by who comes late; also if that changes.
     #[test]
     fn the_faster_way_is_found_and_found_again() {
-        for begun in [Way::Told, Way::Asked] {
-            for fast in [Way::Told, Way::Asked] {
+        for begun in [FenceWay::Told, FenceWay::Asked] {
+            for fast in [FenceWay::Told, FenceWay::Asked] {
                 let mut all = [fences(begun, false), fences(begun, false), fences(begun, false)];
                 let late = |at: u32| if at.is_multiple_of(3) { 100_000 } else { 0 };
-                let took = |way: Way, at| late(at) + if way == fast { 10_000 } else { 15_000 };
+                let took = |way: FenceWay, at| late(at) + if way == fast { 10_000 } else { 15_000 };
                 let went = run(&mut all, 4096, took);
                 assert!(went[fast.other() as usize] < 128, "{begun:?} {fast:?} {went:?}");
                 let went = run(&mut all, 1 << 16, |way, at| took(way.other(), at));
@@ -274,23 +274,23 @@ mod tests {
 
     #[test]
     fn ways_that_are_alike_do_not_take_turns() {
-        let mut all = [fences(Way::Told, false), fences(Way::Told, false)];
-        let went = run(&mut all, 4096, |way, _| if way == Way::Told { 10_000 } else { 9_500 });
-        assert!(went[Way::Asked as usize] < 128, "{went:?}");
+        let mut all = [fences(FenceWay::Told, false), fences(FenceWay::Told, false)];
+        let went = run(&mut all, 4096, |way, _| if way == FenceWay::Told { 10_000 } else { 9_500 });
+        assert!(went[FenceWay::Asked as usize] < 128, "{went:?}");
     }
 
     /// Two ranks need a second word if one of them says so, more always; of what is asserted the first that differs is named.
     #[test]
     fn a_second_word_is_for_what_could_be_overtaken() {
         let mark = |said, again| Mark { said, again, turn: false };
-        let mut two = Fences::new([1].into(), Way::Told, false);
+        let mut two = Fences::new([1].into(), FenceWay::Told, false);
         for (own, theirs) in [(false, false), (false, true), (true, false), (true, true)] {
             assert_eq!(two.begin(mark(1, own)), mark(1, own));
             two.hear(1, mark(2, theirs));
             assert_eq!(two.needs_second_word(), own || theirs);
         }
         assert_eq!((two.differs(1), two.differs(2)), (Some((1, 2)), None));
-        let mut more = fences(Way::Told, false);
+        let mut more = fences(FenceWay::Told, false);
         assert_eq!(more.begin(mark(0, false)), mark(0, true));
         more.hear(2, mark(3, true));
         assert!(more.needs_second_word());
@@ -299,11 +299,11 @@ mod tests {
 
     #[test]
     fn a_way_that_is_fixed_stays() {
-        for (way, name) in Way::NAMES {
-            assert_eq!(Way::named(name), Some(way));
+        for (way, name) in FenceWay::NAMES {
+            assert_eq!(FenceWay::named(name), Some(way));
             let mut all = [fences(way, true), fences(way, true)];
             assert_eq!(run(&mut all, 1000, |other, _| if other == way { 10 } else { 1 })[way as usize], 1000);
         }
-        assert_eq!(Way::named("auto"), None);
+        assert_eq!(FenceWay::named("auto"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
 use super::direct;
 use super::epoch::{self, LockType, Members};
-use super::fence::Way;
+use super::fence::FenceWay;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
 use super::tally::Asked;
@@ -348,15 +348,15 @@ impl<D: Device> World<D> {
     /// The other ranks, if each is told of the next fence by itself.
     pub fn fenced_with(&mut self, win: Handle) -> Result<Option<Members>> {
         let fences = self.window(win)?.active().and_then(|active| active.fences.as_ref());
-        Ok(fences.filter(|fences| fences.way() == Way::Told).map(|fences| fences.others().clone()))
+        Ok(fences.filter(|fences| fences.way() == FenceWay::Told).map(|fences| fences.others().clone()))
     }
 
     /// A fence is over, which has begun then; which way rank 0 is to tell all others to take from now on, if it is.
-    pub fn fence_ended(&mut self, win: Handle, since_ns: u64) -> Result<Option<Way>> {
+    pub fn fence_ended(&mut self, win: Handle, since_ns: u64) -> Result<Option<FenceWay>> {
         let took_ns = self.engine.device().now_ns().saturating_sub(since_ns);
         let Some(active) = self.window(win)?.active() else { return Ok(None) };
         let Some(fences) = &mut active.fences else { return Ok(None) };
-        if fences.way() == Way::Asked {
+        if fences.way() == FenceWay::Asked {
             // All have come to it, behind what they had to heed in those before.
             active.unheeded.fill(false);
         }
@@ -364,7 +364,7 @@ impl<D: Device> World<D> {
     }
 
     /// What rank 0 has told of fences.
-    pub fn agree_on_fences(&mut self, win: Handle, way: Way) -> Result {
+    pub fn agree_on_fences(&mut self, win: Handle, way: FenceWay) -> Result {
         let fences = self.window(win)?.active().and_then(|active| active.fences.as_mut());
         fences.into_iter().for_each(|fences| fences.agree(way));
         Ok(())

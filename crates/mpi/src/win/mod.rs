@@ -182,7 +182,7 @@ pub struct Made {
     /// How targets behind an adapter are reached, if there are any.
     pub far: Option<Box<Far>>,
     /// How ranks that do not share memory meet in a fence, and whether that is fixed.
-    pub fence: (fence::Way, bool),
+    pub fence: (fence::FenceWay, bool),
     /// Hints.
     pub info: Info,
     /// Memory that lives as long as the window.

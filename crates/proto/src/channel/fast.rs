@@ -15,7 +15,7 @@
 //! credits never wait for credits. Where writes have no order a later count could be overwritten by an
 //! earlier one: there it is sent, and read as soon as it comes.
 
-use super::peer::{Front, Path};
+use super::peer::{FramePath, Front};
 use super::slots::{RAIL, RingIn};
 use super::{Channel, Work, trailer};
 use crate::event::Event;
@@ -52,7 +52,7 @@ impl<V: Verbs> Channel<V> {
         self.verbs.charge(Charge::Header);
         peer.ring_in.as_mut().expect("as above").headers.keep(head, len as u64);
         let data = Span { addr: end - tail.kind.trailer_len() - len, len };
-        peer.front = Some(Front { path: Path::Fast, head, data, place: tail.next as u32 });
+        peer.front = Some(Front { path: FramePath::Fast, head, data, place: tail.next as u32 });
         Ok(true)
     }
 

@@ -41,7 +41,7 @@ use crate::memory::pool::Pool;
 pub use device::{STAGED_BYTES, STREAM_FRAME_BYTES};
 use fabric::spread::SpreadMap;
 use fabric::{Caps, Charge, Completion, Done, Fault, Local, PIECE_STEP, Rank, Span, Verbs, VerbsCaps};
-use peer::{Index, Path, Peer};
+use peer::{FramePath, Index, Peer};
 use slots::{Budget, Mailboxes, RAIL, Receives};
 use std::collections::VecDeque;
 use wire::Malformed;
@@ -279,10 +279,10 @@ impl<V: Verbs> Channel<V> {
         let Some(path) = self.path(p, data.span.len) else { return Ok(false) };
         let peer = &self.peers[p];
         let (kind, next) = match (path, &peer.ring_out) {
-            (Path::Fast, Some(ring)) if self.settings.cache_headers => {
+            (FramePath::Fast, Some(ring)) if self.settings.cache_headers => {
                 (ring.headers.kind_of(head), ring.next())
             }
-            (Path::Fast, Some(ring)) => (FrameKind::Full, ring.next()),
+            (FramePath::Fast, Some(ring)) => (FrameKind::Full, ring.next()),
             _ => (FrameKind::Full, 0),
         };
         let trailer = trailer(peer, kind, head, data.span.len, next);
@@ -293,7 +293,7 @@ impl<V: Verbs> Channel<V> {
         }
         let peer = &mut self.peers[p];
         peer.posted(path, next);
-        if let (Path::Fast, Some(ring)) = (path, &mut peer.ring_out) {
+        if let (FramePath::Fast, Some(ring)) = (path, &mut peer.ring_out) {
             ring.headers.keep(head, data.span.len as u64);
         }
         self.count_sent(path, kind);
@@ -313,10 +313,10 @@ impl<V: Verbs> Channel<V> {
         Ok((!is_new).then_some(p))
     }
 
-    fn count_sent(&mut self, path: Path, kind: FrameKind) {
+    fn count_sent(&mut self, path: FramePath, kind: FrameKind) {
         self.counters.count(match path {
-            Path::Fast => Event::FastPath,
-            Path::SendRecv => Event::SendRecvPath,
+            FramePath::Fast => Event::FastPath,
+            FramePath::SendRecv => Event::SendRecvPath,
         });
         if matches!(kind, FrameKind::Same | FrameKind::Next) {
             self.counters.count(Event::HeaderCached);
@@ -335,7 +335,7 @@ impl<V: Verbs> Channel<V> {
     }
 
     /// The path a frame can take now.
-    fn path(&mut self, p: usize, len: usize) -> Option<Path> {
+    fn path(&mut self, p: usize, len: usize) -> Option<FramePath> {
         let len = len + FrameKind::Full.trailer_len();
         let fits = self.peers[p].slots().is_some_and(|ring| len <= ring.slot_bytes());
         let has_credit = |peer: &Peer| fits && peer.slots().is_some_and(|ring| ring.has_credit());
@@ -355,10 +355,10 @@ impl<V: Verbs> Channel<V> {
                     self.counters.count(Event::CreditsOut);
                 }
                 let room = self.peers[p].buffers_held < self.settings.window as u32;
-                return room.then_some(Path::SendRecv);
+                return room.then_some(FramePath::SendRecv);
             }
         }
-        Some(Path::Fast)
+        Some(FramePath::Fast)
     }
 
     fn take_note(&mut self, rail: usize) -> Result<Option<(u32, Local)>, Fault> {
@@ -498,11 +498,11 @@ impl<V: Verbs> Channel<V> {
     }
 
     /// A frame has been read: its place is free, and its sender is told some time.
-    fn taken(&mut self, p: usize, path: Path, place: u32) {
+    fn taken(&mut self, p: usize, path: FramePath, place: u32) {
         let peer = &mut self.peers[p];
         peer.taken += 1;
         match path {
-            Path::Fast => {
+            FramePath::Fast => {
                 let ring = peer.ring_in.as_mut().expect("it lay in a slot");
                 ring.advance(&mut self.verbs, place as u8);
                 peer.slots_owed += 1;
@@ -510,7 +510,7 @@ impl<V: Verbs> Channel<V> {
                     self.give_slots_back(p);
                 }
             }
-            Path::SendRecv => {
+            FramePath::SendRecv => {
                 peer.buffers_owed += 1;
                 peer.heard = peer.heard.saturating_add(1);
                 peer.front_copy = None;

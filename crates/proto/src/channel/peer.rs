@@ -8,7 +8,7 @@ use wire::slot::Tail;
 
 /// How a frame travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Path {
+pub(super) enum FramePath {
     /// RDMA write into a slot that the receiver polls.
     Fast,
     /// Send into a receive buffer that all peers share.
@@ -21,7 +21,7 @@ pub(super) const WINDOW: u64 = 64;
 /// The oldest frame of a peer, shown to the engine and not popped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
-    pub path: Path,
+    pub path: FramePath,
     pub head: [u64; 2],
     pub data: Span,
     /// On the Send/Recv path the receive buffer it lies in, on the fast path the slot of the next.
@@ -153,10 +153,12 @@ impl Peer {
     }
 
     /// A frame has been posted; it told the peer what was taken so far, and the next slot.
-    pub fn posted(&mut self, path: Path, next: u8) {
+    pub fn posted(&mut self, path: FramePath, next: u8) {
         match (path, &mut self.ring_out) {
-            (Path::Fast, ring) => ring.as_mut().expect("the fast path has slots").written(self.sent, next),
-            (Path::SendRecv, ring) => {
+            (FramePath::Fast, ring) => {
+                ring.as_mut().expect("the fast path has slots").written(self.sent, next)
+            }
+            (FramePath::SendRecv, ring) => {
                 self.buffers_held += 1;
                 if let Some(ring) = ring {
                     ring.passed(self.sent);
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn credits_come_back_to_the_path_that_spent_them() {
         let mut peer = peer();
-        for path in [Path::SendRecv, Path::Fast, Path::Fast, Path::SendRecv] {
+        for path in [FramePath::SendRecv, FramePath::Fast, FramePath::Fast, FramePath::SendRecv] {
             let next = peer.ring_out.as_ref().unwrap().next();
             peer.posted(path, next);
         }
@@ -297,7 +299,7 @@ mod tests {
         (peer.sent, peer.acked, peer.taken) = (first, first, first);
         for round in first..first + 2000 {
             let next = peer.ring_out.as_ref().unwrap().next();
-            peer.posted(if round % 3 == 0 { Path::SendRecv } else { Path::Fast }, next);
+            peer.posted(if round % 3 == 0 { FramePath::SendRecv } else { FramePath::Fast }, next);
             peer.acknowledged((round + 1) as u16).unwrap();
             peer.taken += 1;
             assert_eq!(peer.before(peer.taken as u16), Ok(0));

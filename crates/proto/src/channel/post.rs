@@ -1,6 +1,6 @@
 //! How a frame that may leave is handed to the adapter.
 
-use super::peer::Path;
+use super::peer::FramePath;
 use super::slots::RAIL;
 use super::{Channel, RETRY_NS, Work};
 use crate::event::Event;
@@ -11,7 +11,7 @@ impl<V: Verbs> Channel<V> {
     pub(super) fn post(
         &mut self,
         p: usize,
-        path: Path,
+        path: FramePath,
         data: Local,
         trailer: &[u8],
         gathered: Option<u64>,
@@ -46,7 +46,7 @@ impl<V: Verbs> Channel<V> {
     fn post_gathered(
         &mut self,
         p: usize,
-        path: Path,
+        path: FramePath,
         data: Local,
         trailer: &[u8],
         work: u64,
@@ -63,7 +63,7 @@ impl<V: Verbs> Channel<V> {
         Ok(true)
     }
 
-    fn post_copied(&mut self, p: usize, path: Path, data: Span, trailer: &[u8]) -> Result<bool, Fault> {
+    fn post_copied(&mut self, p: usize, path: FramePath, data: Span, trailer: &[u8]) -> Result<bool, Fault> {
         let mut slot = self.stage.take(&mut self.verbs)?;
         if slot.is_none() {
             self.pump();
@@ -84,11 +84,11 @@ impl<V: Verbs> Channel<V> {
     pub(super) fn launch(
         &mut self,
         p: usize,
-        path: Path,
+        path: FramePath,
         parts: &[Local],
         work: Work,
     ) -> Result<bool, Fault> {
-        if path == Path::Fast && self.peers[p].slots().is_none() {
+        if path == FramePath::Fast && self.peers[p].slots().is_none() {
             self.try_later(); // the connection has ended while there was a look for room
             return Ok(false);
         }
@@ -105,8 +105,8 @@ impl<V: Verbs> Channel<V> {
     }
 
     /// Where a frame of this length is written to, if it is not sent.
-    fn place(&self, p: usize, path: Path, len: usize) -> Option<Remote> {
-        let ring = self.peers[p].ring_out.as_ref().filter(|_| path == Path::Fast)?;
+    fn place(&self, p: usize, path: FramePath, len: usize) -> Option<Remote> {
+        let ring = self.peers[p].ring_out.as_ref().filter(|_| path == FramePath::Fast)?;
         Some(ring.place(len))
     }
 

@@ -11,7 +11,7 @@
 
 use super::Channel;
 use super::fast::header;
-use super::peer::{Arrived, COPIED, Front, Path};
+use super::peer::{Arrived, COPIED, FramePath, Front};
 use super::slots::{RAIL, RingOut};
 use super::{NOTE_BYTES, SLOTS_MAX, Work, trailer};
 use crate::event::Event;
@@ -103,14 +103,14 @@ impl<V: Verbs> Channel<V> {
                 }
                 self.verbs.charge(Charge::Header);
                 let head = header(&self.verbs, data.addr + data.len + tail.kind.trailer_len());
-                self.peers[p].front = Some(Front { path: Path::SendRecv, head, data, place: buffer });
+                self.peers[p].front = Some(Front { path: FramePath::SendRecv, head, data, place: buffer });
                 return Ok(true);
             }
             if let Err(what) = self.meet(p, data, is_past) {
                 self.post_again(buffer);
                 return Err(what);
             }
-            self.taken(p, Path::SendRecv, buffer);
+            self.taken(p, FramePath::SendRecv, buffer);
         }
         Ok(false)
     }
@@ -173,7 +173,7 @@ impl<V: Verbs> Channel<V> {
             self.try_later();
             return Ok(false);
         }
-        self.peers[p].posted(Path::SendRecv, 0);
+        self.peers[p].posted(FramePath::SendRecv, 0);
         self.counters.count(Event::SendRecvPath);
         Ok(true)
     }
@@ -205,12 +205,12 @@ impl<V: Verbs> Channel<V> {
         self.verbs.poke_bytes(note.span.addr, &meet.encode());
         self.verbs.poke_bytes(note.span.addr + Meet::LEN, &trailer[16..]);
         let frame = Local { span: note.span.part(0, Meet::LEN + 8), key: note.key };
-        if !self.launch(p, Path::SendRecv, &[frame], Work::Note(RAIL, index))? {
+        if !self.launch(p, FramePath::SendRecv, &[frame], Work::Note(RAIL, index))? {
             self.notes[RAIL].give_back(index);
             return Ok(false);
         }
         let peer = &mut self.peers[p];
-        peer.posted(Path::SendRecv, 0);
+        peer.posted(FramePath::SendRecv, 0);
         peer.introduce = false;
         peer.introduced = true;
         Ok(true)

@@ -16,7 +16,7 @@ const LIKE: Averaging = Averaging::fading(4);
 
 /// What the epochs of a window have been like.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Habit {
+pub struct EpochHabit {
     /// From an operation to the end of its epoch, in ns.
     pub lag_ns: f64,
     /// Bytes of Gets that were called behind a Put.
@@ -27,7 +27,7 @@ pub struct Habit {
     pub known: bool,
 }
 
-impl Habit {
+impl EpochHabit {
     /// An epoch of so many operations has ended: the mean lag of these, and the Gets behind its first Put.
     pub fn ended(&mut self, lag_ns: f64, gets_behind: f64, ops: usize) {
         let follow = |known: f64, seen: f64| LIKE.follow(self.known.then_some(known), 1, seen);
@@ -39,7 +39,13 @@ impl Habit {
 }
 
 /// What early issue is expected to gain, in ns; it is worth it above 0.
-pub fn gain_ns(item: &Item, habit: &Habit, distance: Distance, fits_message: bool, facts: &Facts) -> f64 {
+pub fn gain_ns(
+    item: &Item,
+    habit: &EpochHabit,
+    distance: Distance,
+    fits_message: bool,
+    facts: &Facts,
+) -> f64 {
     let path = facts.path(distance);
     let wire = path.write.per_byte * item.len as f64;
     let once = path.write.fixed + beyond(item.action, path);
@@ -66,9 +72,9 @@ mod tests {
 
     #[test]
     fn a_habit_follows_what_epochs_are_like() {
-        let mut habit = Habit::default();
+        let mut habit = EpochHabit::default();
         habit.ended(1000.0, 64.0, 3);
-        assert_eq!(habit, Habit { lag_ns: 1000.0, gets_behind: 64.0, ops: 3.0, known: true });
+        assert_eq!(habit, EpochHabit { lag_ns: 1000.0, gets_behind: 64.0, ops: 3.0, known: true });
         (0..60).for_each(|_| habit.ended(0.0, 0.0, 1));
         assert!(habit.lag_ns < 1.0 && habit.gets_behind < 1.0 && habit.ops < 1.1);
     }

@@ -1,6 +1,6 @@
 //! What a rank keeps of its windows: what is exposed, what is held, what is under way.
 
-use crate::epoch::early::Habit;
+use crate::epoch::early::EpochHabit;
 use crate::epoch::journal::EpochKind;
 use crate::epoch::plan::{Kept, Step};
 use crate::epoch::{Action, Ending, Held, Mark, Schedule};
@@ -229,7 +229,7 @@ pub(crate) struct Window {
     pub registered: bool,
     pub schedule: Schedule,
     pub peers: BTreeMap<Rank, Peer>,
-    pub habit: Habit,
+    pub habit: EpochHabit,
     /// Longest operation of which the last plan made messages.
     pub small_bytes: Option<usize>,
     /// The last plan.

@@ -10,7 +10,7 @@ use fabric::Span;
 use mpi::error::{Class, Result};
 use mpi::op::Predefined;
 use mpi::win::epoch::LockType;
-use mpi::win::fence::Way;
+use mpi::win::fence::FenceWay;
 use mpi::win::operation::Verb;
 use proto::epoch::Schedule;
 use sim::rank::INT64;
@@ -363,7 +363,7 @@ fn play(seed: u64, making: Making, faults: Faults) {
 fn play_all(faults: &Faults) {
     let schedules = Schedule::ALL.into_iter().map(|(schedule, _)| (Some(schedule), 12)).chain([(None, 60)]);
     let ways = schedules
-        .flat_map(|(schedule, jobs)| Way::NAMES.map(|(fence, _)| (Making { schedule, fence }, jobs)));
+        .flat_map(|(schedule, jobs)| FenceWay::NAMES.map(|(fence, _)| (Making { schedule, fence }, jobs)));
     for (at, (making, jobs)) in ways.enumerate() {
         (0..jobs).for_each(|seed| play(100 * at as u64 + seed, making, faults.clone()));
     }
@@ -385,7 +385,7 @@ fn a_target_that_dies_is_named_to_who_locks_it() {
     for schedule in [None, Some(Schedule::CHOICE)] {
         for seed in 0..20 {
             let faults = Faults { deaths: vec![(1, 1_000_000 + 100_000 * seed)], ..Faults::default() };
-            let making = Making { schedule, fence: Way::Told };
+            let making = Making { schedule, fence: FenceWay::Told };
             let report = job(3, 1, seed, faults).program(&Setup::default(), move |rank| {
                 let (memory, data) = (rank.buffer(4096), rank.buffer(2048));
                 let win = rank.win_create(memory, making)?;

@@ -40,7 +40,7 @@ const FOR_DATAGRAMS: usize = 256;
 
 /// What is measured in one run of both processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Carrier {
     /// So many connections.
     Connections(usize),
     /// Datagrams, with a connection beside them by which the processes meet.
@@ -48,20 +48,20 @@ enum Way {
 }
 
 /// As the second process is told of it.
-impl std::fmt::Display for Way {
+impl std::fmt::Display for Carrier {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Way::Connections(count) => write!(out, "{count}"),
-            Way::Datagrams => out.write_str("datagrams"),
+            Carrier::Connections(count) => write!(out, "{count}"),
+            Carrier::Datagrams => out.write_str("datagrams"),
         }
     }
 }
 
-impl std::str::FromStr for Way {
+impl std::str::FromStr for Carrier {
     type Err = std::num::ParseIntError;
 
-    fn from_str(text: &str) -> Result<Way, Self::Err> {
-        if text == "datagrams" { Ok(Way::Datagrams) } else { text.parse().map(Way::Connections) }
+    fn from_str(text: &str) -> Result<Carrier, Self::Err> {
+        if text == "datagrams" { Ok(Carrier::Datagrams) } else { text.parse().map(Carrier::Connections) }
     }
 }
 
@@ -75,7 +75,7 @@ struct Options {
     plots: Option<PathBuf>,
     by: Vec<String>,
     /// This is the second process, and what is measured.
-    second: Option<Way>,
+    second: Option<Carrier>,
 }
 
 fn options(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
@@ -139,8 +139,8 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
         }
         // One rank of the software adapter has one connection with another.
         let most = if adapter == "ibv" { CONNECTIONS.len() } else { 1 };
-        let connections = CONNECTIONS[..most].iter().map(|count| Way::Connections(*count));
-        for way in connections.chain(has_datagrams(adapter, &settings)?.then_some(Way::Datagrams)) {
+        let connections = CONNECTIONS[..most].iter().map(|count| Carrier::Connections(*count));
+        for way in connections.chain(has_datagrams(adapter, &settings)?.then_some(Carrier::Datagrams)) {
             let (rows, points) = first(adapter, way, &options, &settings)?;
             drawn.extend(points.into_iter().map(|point| (adapter.clone(), point)));
             for (name, value) in rows {
@@ -181,7 +181,12 @@ impl Talk {
 }
 
 /// Starts the second process and measures with it.
-fn first(adapter: &str, way: Way, options: &Options, settings: &Settings) -> Result<(Rows, Points), String> {
+fn first(
+    adapter: &str,
+    way: Carrier,
+    options: &Options,
+    settings: &Settings,
+) -> Result<(Rows, Points), String> {
     let own = std::env::current_exe().map_err(|e| format!("verbs bench: cannot tell where tern is: {e}"))?;
     let mut words: Vec<OsString> = options.by.iter().map(OsString::from).collect();
     words.push("env".into());
@@ -222,14 +227,14 @@ fn end<T>(mut child: Child, found: Result<T, String>) -> Result<T, String> {
 /// What both processes do.
 fn both(
     adapter: &str,
-    way: Way,
+    way: Carrier,
     options: &Options,
     settings: &Settings,
     me: usize,
     talk: &mut Talk,
 ) -> Result<(Rows, Points), String> {
     let mut verbs = open(adapter, way, settings, me, talk)?;
-    let depth = if way == Way::Datagrams { FOR_DATAGRAMS } else { FOR_CONNECTIONS };
+    let depth = if way == Carrier::Datagrams { FOR_DATAGRAMS } else { FOR_CONNECTIONS };
     let mut bench = Bench::new(&mut verbs, depth, |line| talk.tell(line))?;
     let found = match options.plots {
         Some(_) => (rows(&mut bench, way, options.rounds)?, points(&mut bench, way, options.rounds)?),
@@ -240,20 +245,20 @@ fn both(
 }
 
 /// What is printed.
-fn rows<V: Verbs>(bench: &mut Bench<V>, way: Way, rounds: usize) -> Result<Rows, String> {
+fn rows<V: Verbs>(bench: &mut Bench<V>, way: Carrier, rounds: usize) -> Result<Rows, String> {
     match way {
-        Way::Connections(1) => Ok([alone(bench, rounds)?, connected(bench, 1, rounds)?].concat()),
-        Way::Connections(count) => connected(bench, count, rounds),
-        Way::Datagrams => by_datagrams(bench, rounds),
+        Carrier::Connections(1) => Ok([alone(bench, rounds)?, connected(bench, 1, rounds)?].concat()),
+        Carrier::Connections(count) => connected(bench, count, rounds),
+        Carrier::Datagrams => by_datagrams(bench, rounds),
     }
 }
 
 /// What is drawn.
-fn points<V: Verbs>(bench: &mut Bench<V>, way: Way, rounds: usize) -> Result<Points, String> {
+fn points<V: Verbs>(bench: &mut Bench<V>, way: Carrier, rounds: usize) -> Result<Points, String> {
     let mut points = match way {
-        Way::Connections(1) => curves::alone(bench, rounds)?,
-        Way::Connections(_) => Points::new(),
-        Way::Datagrams => return curves::by_datagrams(bench, rounds),
+        Carrier::Connections(1) => curves::alone(bench, rounds)?,
+        Carrier::Connections(_) => Points::new(),
+        Carrier::Datagrams => return curves::by_datagrams(bench, rounds),
     };
     points.extend(curves::together(bench, rounds)?);
     Ok(points)
@@ -262,7 +267,7 @@ fn points<V: Verbs>(bench: &mut Bench<V>, way: Way, rounds: usize) -> Result<Poi
 /// The adapter, which joins the two processes in this way.
 fn open(
     adapter: &str,
-    way: Way,
+    way: Carrier,
     settings: &Settings,
     me: usize,
     talk: &mut Talk,
@@ -281,8 +286,8 @@ fn open(
     let at = address::outer(settings)?;
     if adapter == "ibv" {
         let (times, traffic) = match way {
-            Way::Connections(count) => (count, Traffic::Messages),
-            Way::Datagrams => (1, Traffic::Both),
+            Carrier::Connections(count) => (count, Traffic::Messages),
+            Carrier::Datagrams => (1, Traffic::Both),
         };
         let opened = Opened::open(&ibv::Choice::from(settings)?.repeated(times), traffic, at)?;
         let own = opened.card()?;
@@ -291,7 +296,7 @@ fn open(
         cards.rotate_left(me);
         return opened.join(me, &cards, secret).map(Either::Second);
     }
-    let listening = if way == Way::Datagrams { Listening::for_both(at)? } else { Listening::at(at)? };
+    let listening = if way == Carrier::Datagrams { Listening::for_both(at)? } else { Listening::at(at)? };
     let own = listening.address()?;
     let other = talk.tell(&own.to_string())?;
     let other: SocketAddr =
