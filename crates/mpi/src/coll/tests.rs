@@ -346,3 +346,44 @@ fn a_long_chain_stays_bounded() {
     let forced = Some(Algorithm::Chain);
     assert_eq!(cost::choose(Collective::Bcast, &problem, &TARIFF, forced).winner, Algorithm::Chain);
 }
+
+/// Prices inside a host are those of one machine ([`Rates::HOST`]). What others would have chosen: of all kinds, numbers of ranks and lengths, how
+/// many choices they change, and how many cost a tenth more, by the model.
+#[test]
+fn prices_of_one_host_suit_others_where_ranks_share_cores() {
+    let rates = |latency_ns, link, copy| {
+        let level =
+            rates::Level { link, short: link, busy: link, reduce: copy, copy, ..Rates::HOST.levels[0] };
+        Rates { latency_ns, levels: [level; rates::LEVELS], ..Rates::HOST }
+    };
+    let spread = &Spread::OneHost;
+    let compare = |other: Rates, cores: u32| {
+        let at = |rates| Tariff { host: Rates { cores, ..rates }, ..Tariff::default() };
+        let (ours, theirs) = (at(Rates::HOST), at(other));
+        let (mut all, mut changed, mut dearer, mut worst) = (0, 0, 0, 1.0f64);
+        for kind in Collective::ALL.into_iter().filter(|kind| algorithms(*kind).len() > 1) {
+            for (size, shift) in
+                [2, 3, 4, 8, 16, 32, 64, 128].iter().flat_map(|size| (3..=22).map(|shift| (*size, shift)))
+            {
+                let problem = Problem { size, bytes: 1 << shift, commutes: true, root: 0, spread };
+                let [mine, best] =
+                    [&ours, &theirs].map(|tariff| cost::choose(kind, &problem, tariff, None).winner);
+                let cost = |algorithm| cost::price(kind, algorithm, &problem, &theirs).total();
+                let factor = cost(mine) / cost(best);
+                (all, changed, worst) = (all + 1, changed + u32::from(mine != best), worst.max(factor));
+                dearer += u32::from(factor > 1.1);
+            }
+        }
+        println!(
+            "{cores} cores, {other:?}: of {all} choices {changed} others, {dearer} dearer by a tenth, at most {worst:.2}"
+        );
+        (changed * 1000 / all, dearer * 1000 / all, worst)
+    };
+    let [near, far] = [rates(40.0, 0.06, 0.04), rates(300.0, 0.12, 0.05)];
+    for other in [near, far] {
+        let (changed, dearer, worst) = compare(other, 2);
+        assert!(changed < 10 && dearer < 3 && worst < 1.3, "{changed} {dearer} {worst}");
+        let (changed, dearer, worst) = compare(other, 64);
+        assert!(changed < 60 && dearer < 40 && worst < 1.6, "{changed} {dearer} {worst}");
+    }
+}
