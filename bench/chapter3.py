@@ -8,8 +8,8 @@ usage: chapter3.py [--build DIRECTORY] [--ways rc,rd,…] [--rounds 3] [--second
 Each figure is the median of as many runs, in random order in each round. `~` stands beside those whose greatest run is more than 1.5 times
 the least, or 20 per cent points above it. Needs root and iproute2; libraries that are not in DIRECTORY/peers are left out.
 
-Who computes beside a message needs a thread of the library to come between, so at real-time priority (`chrt`) overlap, progress and stalls
-show what nobody would see.
+Beside other load: `nice -n -20`. Not at real-time priority (`chrt`): more ranks than cores that poll and never give way keep all others
+from theirs for good, and no thread of a library comes between beside a program that computes.
 """
 
 import argparse
@@ -289,6 +289,8 @@ def report(given, scratch, definition):
 
 def main():
     given = options()
+    if os.sched_getscheduler(0) != os.SCHED_OTHER:
+        sys.exit("chapter3: not at real-time priority: ranks that poll would keep all others from running for good")
     wanted = [word for word in given.only.split(",") if word]
     print(f"{machine()}; medians of {given.rounds} runs", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
