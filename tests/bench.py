@@ -26,9 +26,9 @@ HOSTS = [
      [r"^\| latency, 1 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|", r"^times RC's: U UD; p the paper's$", r"^latency, 1 B +.*p"]),
     ("chapter3", ["--build", "{build}", *SHORT, "--ways", "shm,rc,rput", "--only", "both ways,reuse,progress"],
      [r"^\| 1 MB \| GB/s( \| [\d.e+]+( ~)?){2} \|$", r"^\| 0 %, 512 B \| us( \| [\d.e+]+( ~)?){3} \|$", r"^0 %, 32 KB +.*p",
-      r"^\| receiver computes, early receiver, 256 KB \| %( \| [\d.e+]+( ~)?){3} \|$", r"^sender computes, early sender, 8 KB +p"]),
+      r"^\| receiver computes, early receiver, 256 KB \| %( \| [\d.e+]+( ~)?){3} \|$", r"^sender computes, early sender, 8 KB +.*p"]),
     ("choice", [*SHORT, "--shapes", "2x1", "--sizes", "8", "--only", "bcast,reduce", "--chosen", "{build}"],
-     [r"^\| 2x1 \| bcast \| 8 \| [\d.]+ \|", r"^\| 2x1 \| reduce \| 8 \| [\d.]+ \|"]),
+     [r"^\| 2x1 \| bcast \| 8 \| [\d.,]+ \|", r"^\| 2x1 \| reduce \| 8 \| [\d.,]+ \|"]),
     ("loss", ["--mpiexec", "{build}/bin/mpiexec", "--mpicc", "{build}/bin/mpicc", "--rounds", "1", "--seconds", "0.2", "--loss", "0",
               "--congestion", "reno", "--transports", "rc"], [r"^\| rc reno \| [\d.]+ \|$", r"^\| socket reno \| [\d.]+ \|$"]),
 ]
