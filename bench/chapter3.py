@@ -260,7 +260,8 @@ def label(point):
 def cell(values, unit):
     least, greatest = min(values), max(values)
     is_noisy = greatest - least > 20 if unit == "%" else greatest > 1.5 * least
-    return f"{statistics.median(values):.3g}{' ~' if is_noisy else ''}"
+    middle = statistics.median(values)
+    return f"{middle:,.0f}{' ~' * is_noisy}" if middle >= 1000 else f"{middle:.3g}{' ~' * is_noisy}"
 
 
 def table(definition, ways, readings, units):
