@@ -101,9 +101,17 @@ static const struct operation {
 	void (*call)(int n);
 	int if_named;
 } operations[] = {
-	{ "barrier", barrier }, { "bcast", bcast },     { "reduce", reduce },       { "allreduce", allreduce },
-	{ "gather", gather },   { "scatter", scatter }, { "allgather", allgather }, { "alltoall", alltoall },
-	{ "gatherv", gatherv }, { "scatterv", scatterv }, { "alltoallv", alltoallv },
+	{ "barrier", barrier, 0 },
+	{ "bcast", bcast, 0 },
+	{ "reduce", reduce, 0 },
+	{ "allreduce", allreduce, 0 },
+	{ "gather", gather, 0 },
+	{ "scatter", scatter, 0 },
+	{ "allgather", allgather, 0 },
+	{ "alltoall", alltoall, 0 },
+	{ "gatherv", gatherv, 0 },
+	{ "scatterv", scatterv, 0 },
+	{ "alltoallv", alltoallv, 0 },
 	{ "allreduce_polled", allreduce_polled, 1 },
 	{ "alltoall_polled", alltoall_polled, 1 },
 };

@@ -8,18 +8,14 @@ Each figure is the median of as many runs, one transport after the other in each
 """
 
 import argparse
-import json
-import math
 import os
 import pathlib
-import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-HOSTS = HERE.parent / "scripts" / "hosts.sh"
+from measuring import HERE, Hosts, compiled, machine, plot, points, ratios
+
 NAME = f"dg{os.getpid()}x"
 
 # What is measured: its name, hosts, ranks, program and arguments, the points (benchmark, variant, size), what the paper says
@@ -43,8 +39,6 @@ CASES = [
 
 # Of what the paper says the figures: times those of connections, by case and size.
 PAPER = {**{("latency", size): 0.75 for size in (1, 64, 256)}, ("both ways", 2048): 1.4, ("memory", 16): 0.91, ("memory", 64): 0.7}
-# What a plot is wide to either side of 1, in characters, and which ratio stands at its ends.
-HALF, LARGEST = 24, 4
 
 
 def options():
@@ -57,75 +51,27 @@ def options():
     return parser.parse_args()
 
 
-def compiled(given, scratch, program):
-    binary = scratch / program
-    if not binary.exists():
-        sources = [HERE / f"{name}.c" for name in (program, "bench", "stats")]
-        subprocess.run([given.build / "bin" / "mpicc", "-O2", "-falign-loops=64", "-o", binary, *sources, "-lm"], check=True)
-    return binary
-
-
-def run(given, case, binary, transport):
+def run(given, hosts, case, binary, transport):
     """The points of one run: benchmark, variant and size to value and unit."""
-    _, hosts, ranks, _, arguments, _, _ = case
-    addresses = ",".join(f"10.77.31.{k}" for k in range(1, hosts + 1))
-    words = ["ip", "netns", "exec", f"{NAME}1", given.build / "bin" / "mpiexec", "--launcher", f"{HOSTS} reach {NAME}",
-             "--hosts", addresses, "-ppn", ranks // hosts, "-n", ranks, binary, "--seconds", given.seconds, *arguments]
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=600,
-                          env=dict(os.environ, TERN_TRANSPORT=transport))
-    if done.returncode != 0:
-        sys.exit(f"datagrams: {case[0]} by {transport} ends with {done.returncode}\n{done.stderr}")
-    points = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    return {(point["bench"], point["variant"], point["size"]): (point["value"], point["unit"]) for point in points}
+    name, _, ranks, _, arguments, _, _ = case
+    words = [*hosts.tern(given.build, ranks), binary, "--seconds", given.seconds, *arguments]
+    return points(words, {"TERN_TRANSPORT": transport}, f"datagrams: {name} by {transport}")
 
 
 def measure(given, case, binary, transports):
     """By transport and point, all readings."""
-    made = subprocess.run([str(HOSTS), "make", NAME, str(case[1])], capture_output=True, text=True)
-    if made.returncode != 0:
-        sys.exit(f"datagrams: {made.stdout.strip() or made.stderr.strip()}")
-    try:
-        readings = {transport: {} for transport in transports}
+    readings = {transport: {} for transport in transports}
+    with Hosts(NAME, case[1]) as hosts:
         for _ in range(given.rounds):
             for transport in transports:
-                for point, value in run(given, case, binary, transport).items():
+                for point, value in run(given, hosts, case, binary, transport).items():
                     readings[transport].setdefault(point, []).append(value)
-        return readings
-    finally:
-        subprocess.run([str(HOSTS), "remove", NAME], check=True)
-
-
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def plotted(label, ratios):
-    """A line of a plot: a letter for each ratio at its place on a scale of logarithms, beside others that it meets."""
-    line = ["·" if at % (HALF // 2) == 0 else " " for at in range(2 * HALF + 1)]
-    line[HALF] = "|"
-    free = set(range(len(line)))
-    for letter, ratio in ratios:
-        wanted = HALF + HALF * max(-1, min(1, math.log(ratio, LARGEST)))
-        at = min(free, key=lambda place: abs(place - wanted))
-        free.remove(at)
-        line[at] = letter
-    return f"{label:32}{''.join(line)}".rstrip()
-
-
-def plot(lines, transports):
-    """All points beside connections, with the paper's."""
-    marks = ", ".join(f"{transport[0].upper()} {transport.upper()}" for transport in transports[1:])
-    ends = "".join(text.ljust(HALF // 2) for text in ("1/4", "1/2", "1", "2", "4"))
-    scale = f"{'':32}{ends.rstrip()}"
-    print("\n".join([f"\n```text\ntimes {transports[0].upper()}'s: {marks}; p the paper's", scale, *lines, "```"]))
+    return readings
 
 
 def rows(case, readings, transports):
-    name, points, paper = case[0], case[5], case[6]
-    for point in points:
+    name, paper = case[0], case[6]
+    for point in case[5]:
         known = [readings[transport].get(point) for transport in transports]
         if not all(known):
             sys.exit(f"datagrams: {name}: no {point} among {sorted(readings[transports[0]])}")
@@ -133,17 +79,16 @@ def rows(case, readings, transports):
         change = [f"{100 * (value / values[0] - 1):+.0f} %" for value in values[1:]]
         variant = "" if point[1] in ("plain", "pairs") else point[1]
         label = f"{name}{variant and ', '}{variant}, {point[2]} {'ranks' if name == 'memory' else 'B'}"
-        ratios = [(transport[0].upper(), value / values[0]) for transport, value in zip(transports[1:], values[1:])]
-        ratios += [("p", PAPER[name, point[2]])] if (name, point[2]) in PAPER else []
-        yield plotted(label, ratios), [label, known[0][0][1], *(f"{value:.4g}" for value in values), *change, paper]
+        placed = [(transport[0].upper(), value / values[0]) for transport, value in zip(transports[1:], values[1:])]
+        placed += [("p", PAPER[name, point[2]])] if (name, point[2]) in PAPER else []
+        yield (label, placed), [label, known[0][0][1], *(f"{value:.4g}" for value in values), *change, paper]
 
 
 def main():
     given = options()
     transports = given.transports.split(",")
     wanted = [word for word in given.only.split(",") if word]
-    print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}; "
-          f"medians of {given.rounds} runs\n")
+    print(f"{machine()}; medians of {given.rounds} runs\n")
     first = transports[0].upper()
     head = ["", "unit", *map(str.upper, transports), *(f"{t.upper()} beside {first}" for t in transports[1:]), "paper"]
     print(f"| {' | '.join(head)} |\n| --- | --- {'| ---: ' * (2 * len(transports) - 1)}| --- |", flush=True)
@@ -152,11 +97,12 @@ def main():
         for case in CASES:
             if wanted and not any(word in case[0] for word in wanted):
                 continue
-            binary = compiled(given, pathlib.Path(scratch), case[3])
+            binary = compiled(given.build / "bin" / "mpicc", pathlib.Path(scratch), case[3])
             for line, row in rows(case, measure(given, case, binary, transports), transports):
                 lines.append(line)
                 print(f"| {' | '.join(row)} |", flush=True)
-    plot(lines, transports)
+    marks = ", ".join(f"{transport[0].upper()} {transport.upper()}" for transport in transports[1:])
+    plot(f"times {first}'s: {marks}; p the paper's", lines, ratios(4))
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ static void measure_one(exchange_measure *measure, const struct exchange *x, cha
 
 void exchange_all(exchange_measure *measure)
 {
-	static const size_t sizes[] = { 8, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20 };
+	static const size_t sizes[] = { 8, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20 };
 	if (bench.ranks != 2)
 		bench_fail("needs exactly two ranks");
 	if (bench.cores < 2)

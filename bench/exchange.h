@@ -41,7 +41,7 @@ struct took exchange_median(const struct exchange *x, char *buffer, size_t size,
 /* Measures one case at one size, on rank 0. */
 typedef void exchange_measure(const struct exchange *x, char *buffer, size_t size);
 
-/* Calls `measure` for the wanted cases and the sizes 8, 1K, 8K, 64K, 256K and 1M within the
+/* Calls `measure` for the wanted cases and the sizes 8, 1K, 8K, 64K, 256K, 1M, 4M and 16M within the
  * bounds given on the command line; rank 1 follows. */
 void exchange_all(exchange_measure *measure);
 

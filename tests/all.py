@@ -375,6 +375,7 @@ def stages(arguments):
         Stage("valgrind", [python, tests / "valgrind.py", ROOT / "build"]),
         Stage("installed and moved", [python, tests / "install.py"]),
         Stage("Fortran", [python, tests / "fortran" / "run.py"]),
+        Stage("benchmarks", [python, tests / "bench.py"]),
     ]
     # Before anything else: what costs little and fails often.
     yield Stage("format", [cargo, "fmt", "--all", "--check"], check=True)
