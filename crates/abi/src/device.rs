@@ -54,6 +54,32 @@ struct Far {
     hosts: Arc<[u32]>,
 }
 
+impl Far {
+    /// Connects rank `me`, which may share its core with others, and has it sleep beside `near`. Collective.
+    fn connect(
+        self,
+        me: usize,
+        shares_core: bool,
+        near: &mut Shm,
+    ) -> Result<Channel<Reliable<Adapter>>, String> {
+        let (adapter, descriptor, carriers) = match self.way {
+            Way::Software(listening, addresses) => {
+                let mut adapter = listening.open(me, addresses, self.secret)?;
+                adapter.share_core(shares_core);
+                let descriptor = adapter.descriptor();
+                (Either::First(adapter), descriptor, self.carriers)
+            }
+            Way::System(opened, cards) => {
+                let adapter = opened.join(me, &cards, self.secret)?;
+                let descriptor = adapter.descriptor();
+                (Either::Second(adapter), descriptor, self.carriers.of_system())
+            }
+        };
+        near.sleep_beside(descriptor)?;
+        carriers.carry(adapter).map_err(|fault| fault.to_string())
+    }
+}
+
 /// An adapter before it is connected, and where those of all ranks are.
 enum Way {
     Software(Listening, Box<[SocketAddr]>),
@@ -458,24 +484,11 @@ impl Hosts {
             exchange.fence()?; // as those that share memory do
         }
         let mut near = Shm::join(place, self.here.len(), &group, options, exchange)?;
-        let Some(Far { way, carriers, secret, hosts }) = self.far else {
+        let Some(far) = self.far else {
             return Ok(Pair::new(near, None, self.here, self.size));
         };
-        let (adapter, descriptor, carriers) = match way {
-            Way::Software(listening, addresses) => {
-                let mut adapter = listening.open(self.me, addresses, secret)?;
-                adapter.share_core(self.here.len() > options.cores);
-                let descriptor = adapter.descriptor();
-                (Either::First(adapter), descriptor, carriers)
-            }
-            Way::System(opened, cards) => {
-                let adapter = opened.join(self.me, &cards, secret)?;
-                let descriptor = adapter.descriptor();
-                (Either::Second(adapter), descriptor, carriers.of_system())
-            }
-        };
-        near.sleep_beside(descriptor)?;
-        let far = carriers.carry(adapter).map_err(|fault| fault.to_string())?;
+        let hosts = far.hosts.clone();
+        let far = far.connect(self.me, self.here.len() > options.cores, &mut near)?;
         Ok(Pair::new(near, Some(far), self.here, self.size).on_hosts(hosts))
     }
 }

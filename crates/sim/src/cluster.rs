@@ -154,6 +154,11 @@ pub struct Datagram {
     pub delay_ns: f64,
 }
 
+impl Datagram {
+    const NONE: Datagram =
+        Datagram { max_bytes: 0, loss: 0.0, duplication: 0.0, reorder: 0.0, delay_ns: 0.0 };
+}
+
 /// Names of the clusters that are part of the program.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
@@ -179,27 +184,25 @@ impl Cluster {
     /// The cluster that `text` describes; errors name `file` and the key.
     pub fn parse(file: &str, text: &str) -> Result<Cluster, String> {
         let table = text.parse::<toml::Table>().map_err(|error| format!("{file}: {error}"))?;
-        let mut keys = Keys::new(file, table);
-        let copy = keys.section("copy")?;
-        let (copy_ns, copy) = copy_levels(copy)?;
-        let cluster = Cluster {
+        Keys::new(file, table).whole(Cluster::read)
+    }
+
+    fn read(keys: &mut Keys) -> Result<Cluster, String> {
+        let (copy_ns, copy) = keys.section("copy", copy_levels)?;
+        let datagram = keys.optional("datagram", |keys, key| keys.section(key, datagram))?;
+        Ok(Cluster {
             name: keys.text("name")?,
             hosts: keys.count("hosts", 1)?,
             cores: keys.count("cores", 1)?,
-            local: local(keys.section("local")?)?,
-            shared: keys.optional_section("shared")?.map(shared).transpose()?,
-            rails: keys.list("rails")?.into_iter().map(rail).collect::<Result<_, _>>()?,
+            local: keys.section("local", path)?,
+            shared: keys.optional("shared", |keys, key| keys.section(key, shared))?,
+            rails: keys.list("rails", rail)?,
             copy,
             copy_ns,
-            registration: registration(keys.section("registration")?)?,
-            software: software(keys.section("software")?)?,
-            datagram: match keys.optional_section("datagram")? {
-                Some(section) => datagram(section)?,
-                None => Datagram { max_bytes: 0, loss: 0.0, duplication: 0.0, reorder: 0.0, delay_ns: 0.0 },
-            },
-        };
-        keys.end()?;
-        Ok(cluster)
+            registration: keys.section("registration", registration)?,
+            software: keys.section("software", software)?,
+            datagram: datagram.unwrap_or(Datagram::NONE),
+        })
     }
 
     /// The host of a rank.
@@ -292,86 +295,76 @@ fn path(keys: &mut Keys) -> Result<Path, String> {
     Ok(Path { latency_ns: keys.time("latency_ns")?, bandwidth: bandwidth(keys, "bandwidth_mb_s")? })
 }
 
-fn local(mut keys: Keys) -> Result<Path, String> {
-    let path = path(&mut keys)?;
-    keys.end()?;
-    Ok(path)
-}
-
-fn shared(mut keys: Keys) -> Result<Shared, String> {
+fn shared(keys: &mut Keys) -> Result<Shared, String> {
     let shared = Shared {
-        path: path(&mut keys)?,
-        memory_bandwidth: match keys.has("memory_mb_s") {
-            true => bandwidth(&mut keys, "memory_mb_s")?,
-            false => f64::INFINITY,
-        },
+        path: path(keys)?,
+        memory_bandwidth: keys.optional("memory_mb_s", bandwidth)?.unwrap_or(f64::INFINITY),
         slots: keys.count("slots", 1)?,
         frame_bytes: keys.count("frame_bytes", 64)?,
     };
     if shared.path.latency_ns <= 0.0 {
         return Err(keys.wrong("latency_ns", "is 0: nothing could be seen before it"));
     }
-    keys.end()?;
     Ok(shared)
 }
 
-fn rail(mut keys: Keys) -> Result<Rail, String> {
-    let path = path(&mut keys)?;
-    let bus_bandwidth = match keys.has("bus_mb_s") {
-        true => bandwidth(&mut keys, "bus_mb_s")?,
-        false => f64::INFINITY,
-    };
-    if bus_bandwidth < path.bandwidth {
-        return Err(keys.wrong("bus_mb_s", "is less than `bandwidth_mb_s`: one direction would exceed it"));
-    }
-    let inline_bytes = keys.count("inline_bytes", 0)?;
+fn rail(keys: &mut Keys) -> Result<Rail, String> {
+    let (inline_bytes, inline_bandwidth) = inline(keys)?;
     let rail = Rail {
-        path,
+        path: path(keys)?,
         gap_ns: keys.time("gap_ns")?,
-        rest_ns: if keys.has("rest_ns") { keys.time("rest_ns")? } else { 0.0 },
+        rest_ns: keys.optional("rest_ns", Keys::time)?.unwrap_or(0.0),
         post_ns: keys.time("post_ns")?,
         poll_ns: keys.time("poll_ns")?,
         inline_bytes,
-        inline_bandwidth: match inline_bytes {
-            0 if keys.has("inline_mb_s") => {
-                return Err(keys.wrong("inline_mb_s", "is given, but `inline_bytes` is 0"));
-            }
-            0 => f64::INFINITY,
-            _ => bandwidth(&mut keys, "inline_mb_s")?,
-        },
+        inline_bandwidth,
         fetch_ns: keys.time("fetch_ns")?,
         gather_ns: keys.time("gather_ns")?,
-        serve_ns: if keys.has("serve_ns") { keys.time("serve_ns")? } else { 0.0 },
-        bus_bandwidth,
+        serve_ns: keys.optional("serve_ns", Keys::time)?.unwrap_or(0.0),
+        bus_bandwidth: keys.optional("bus_mb_s", bandwidth)?.unwrap_or(f64::INFINITY),
         depth: keys.count("depth", 1)?,
         retry_ns: keys.time("retry_ns")?,
     };
-    keys.end()?;
+    if rail.bus_bandwidth < rail.path.bandwidth {
+        return Err(keys.wrong("bus_mb_s", "is less than `bandwidth_mb_s`: one direction would exceed it"));
+    }
     Ok(rail)
 }
 
-fn copy_levels(mut keys: Keys) -> Result<(f64, Vec<CopyLevel>), String> {
-    let call_ns = keys.time("call_ns")?;
-    let mut levels: Vec<CopyLevel> = Vec::new();
-    for mut level in keys.list("levels")? {
-        if levels.last().is_some_and(|last| last.up_to_bytes == usize::MAX) {
-            return Err(level.wrong("up_to_bytes", "stands behind a level without limit"));
-        }
-        let up_to_bytes = if level.has("up_to_bytes") { level.count("up_to_bytes", 1)? } else { usize::MAX };
-        if levels.last().is_some_and(|last| last.up_to_bytes >= up_to_bytes) {
-            return Err(level.wrong("up_to_bytes", "is not larger than that of the level before"));
-        }
-        levels.push(CopyLevel { up_to_bytes, bandwidth: bandwidth(&mut level, "bandwidth_mb_s")? });
-        level.end()?;
+/// How many bytes a post may hold, and how fast they are written into it.
+fn inline(keys: &mut Keys) -> Result<(usize, f64), String> {
+    let inline_bytes = keys.count("inline_bytes", 0)?;
+    if inline_bytes > 0 {
+        return Ok((inline_bytes, bandwidth(keys, "inline_mb_s")?));
     }
-    if levels.last().is_none_or(|last| last.up_to_bytes != usize::MAX) {
-        return Err(keys.wrong("levels", "needs a last level without `up_to_bytes`, out of cache"));
-    }
-    keys.end()?;
-    Ok((call_ns, levels))
+    let refused = |keys: &mut Keys, key: &str| Err(keys.wrong(key, "is given, but `inline_bytes` is 0"));
+    let none: Option<f64> = keys.optional("inline_mb_s", refused)?;
+    Ok((0, none.unwrap_or(f64::INFINITY)))
 }
 
-fn registration(mut keys: Keys) -> Result<Registration, String> {
+fn copy_levels(keys: &mut Keys) -> Result<(f64, Vec<CopyLevel>), String> {
+    let mut before = None;
+    let levels = keys.list("levels", |keys| copy_level(keys, &mut before))?;
+    if before != Some(usize::MAX) {
+        return Err(keys.wrong("levels", "needs a last level without `up_to_bytes`, out of cache"));
+    }
+    Ok((keys.time("call_ns")?, levels))
+}
+
+/// A level, whose blocks must be longer than those of the one `before`.
+fn copy_level(keys: &mut Keys, before: &mut Option<usize>) -> Result<CopyLevel, String> {
+    let up_to_bytes = keys.optional("up_to_bytes", |keys, key| keys.count(key, 1))?.unwrap_or(usize::MAX);
+    match before.replace(up_to_bytes) {
+        Some(usize::MAX) => return Err(keys.wrong("up_to_bytes", "stands behind a level without limit")),
+        Some(least) if least >= up_to_bytes => {
+            return Err(keys.wrong("up_to_bytes", "is not larger than that of the level before"));
+        }
+        _ => {}
+    }
+    Ok(CopyLevel { up_to_bytes, bandwidth: bandwidth(keys, "bandwidth_mb_s")? })
+}
+
+fn registration(keys: &mut Keys) -> Result<Registration, String> {
     let registration = Registration {
         page_bytes: keys.count("page_bytes", 1)?,
         register_ns: (keys.time("register_ns")?, keys.time("register_page_ns")?),
@@ -385,31 +378,26 @@ fn registration(mut keys: Keys) -> Result<Registration, String> {
     if registration.lockable_bytes < registration.page_bytes {
         return Err(keys.wrong("lockable_bytes", "is less than `page_bytes`"));
     }
-    keys.end()?;
     Ok(registration)
 }
 
-fn software(mut keys: Keys) -> Result<Software, String> {
-    let software = Software {
+fn software(keys: &mut Keys) -> Result<Software, String> {
+    Ok(Software {
         header_ns: keys.time("header_ns")?,
         search_ns: keys.time("search_ns")?,
         match_ns: keys.time("match_ns")?,
         look_ns: keys.positive("look_ns")?,
-    };
-    keys.end()?;
-    Ok(software)
+    })
 }
 
-fn datagram(mut keys: Keys) -> Result<Datagram, String> {
-    let datagram = Datagram {
+fn datagram(keys: &mut Keys) -> Result<Datagram, String> {
+    Ok(Datagram {
         max_bytes: keys.count("max_bytes", 0)?,
         loss: keys.probability("loss")?,
         duplication: keys.probability("duplication")?,
         reorder: keys.probability("reorder")?,
         delay_ns: keys.time("delay_ns")?,
-    };
-    keys.end()?;
-    Ok(datagram)
+    })
 }
 
 #[cfg(test)]

@@ -24,10 +24,14 @@ impl Keys {
         format!("{}: `{}{key}` {text}", self.file, self.prefix)
     }
 
-    /// Whether a key is there.
-    pub fn has(&mut self, key: &str) -> bool {
+    /// What `read` makes of a key, if it is there.
+    pub fn optional<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&mut Keys, &str) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
         self.asked.push(key.to_string());
-        self.table.contains_key(key)
+        if self.table.contains_key(key) { read(self, key).map(Some) } else { Ok(None) }
     }
 
     /// A string.
@@ -64,34 +68,38 @@ impl Keys {
         self.number(key, is_one, "must be a probability between 0 and 1")
     }
 
-    /// A table below this one.
-    pub fn section(&mut self, key: &str) -> Result<Keys, String> {
+    /// What `read` makes of a table below this one.
+    pub fn section<T>(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&mut Keys) -> Result<T, String>,
+    ) -> Result<T, String> {
         match self.value(key)? {
-            Value::Table(table) => Ok(self.below(format!("{key}."), table)),
+            Value::Table(table) => self.below(format!("{key}."), table).whole(read),
             other => Err(self.wrong(key, &format!("is {}, must be a table", show(&other)))),
         }
     }
 
-    /// As [`Keys::section`], if it is there.
-    pub fn optional_section(&mut self, key: &str) -> Result<Option<Keys>, String> {
-        if self.has(key) { self.section(key).map(Some) } else { Ok(None) }
-    }
-
-    /// A list of tables, not empty.
-    pub fn list(&mut self, key: &str) -> Result<Vec<Keys>, String> {
+    /// What `read` makes of each table of a list, which is not empty.
+    pub fn list<T>(
+        &mut self,
+        key: &str,
+        mut read: impl FnMut(&mut Keys) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
         let value = self.value(key)?;
         let tables = value.as_array().filter(|list| !list.is_empty());
         let tables = tables.and_then(|list| list.iter().map(|value| value.as_table().cloned()).collect());
         let tables: Vec<Table> =
             tables.ok_or_else(|| self.wrong(key, "must be a list of at least one table"))?;
-        let below = |(at, table)| self.below(format!("{key}[{at}]."), table);
-        Ok(tables.into_iter().enumerate().map(below).collect())
+        let below = |(at, table)| self.below(format!("{key}[{at}]."), table).whole(&mut read);
+        tables.into_iter().enumerate().map(below).collect()
     }
 
-    /// All keys have been asked for: others are unknown.
-    pub fn end(self) -> Result<(), String> {
+    /// What `read` makes of this table, whose keys it must all ask for: others are unknown.
+    pub fn whole<T>(mut self, read: impl FnOnce(&mut Keys) -> Result<T, String>) -> Result<T, String> {
+        let made = read(&mut self)?;
         let unknown = self.table.keys().find(|key| !self.asked.contains(key));
-        let Some(unknown) = unknown else { return Ok(()) };
+        let Some(unknown) = unknown else { return Ok(made) };
         let near = nearest(unknown, self.asked.iter().map(String::as_str));
         Err(self.wrong(unknown, &format!("is unknown; the nearest known key is `{near}`")))
     }

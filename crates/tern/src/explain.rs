@@ -14,6 +14,7 @@ use proto::choice::terms::{Message, Term, cost};
 use proto::choice::way::Way;
 use sim::Cluster;
 
+use crate::options::{Known, Value, set};
 use crate::{collective, epoch};
 
 const HELP: &str = "\
@@ -87,83 +88,49 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
     Ok(())
 }
 
+const KNOWN: Known<Question> = Known {
+    flags: &[
+        ("--rtr", |question| &mut question.rtr),
+        ("--in-turn", |question| &mut question.in_turn),
+        ("--ordered", |question| &mut question.ordered),
+    ],
+    setters: &[
+        ("--size", |question, value| set(&mut question.size, length(&value))),
+        ("--peer", |question, value| {
+            set(&mut question.peer, value.read("a rank", |text| text.parse().ok()).map(Some))
+        }),
+        ("--reuse", |question, value| set(&mut question.reuse, value.number(0.0..=1.0))),
+        ("--late", |question, value| set(&mut question.late_us, value.number(0.0..=1e9))),
+        ("--cluster", |question, value| set(&mut question.cluster, value.text().map(Some))),
+        ("--collective", |question, value| {
+            set(&mut question.collective, value.text().and_then(|text| collective::named(&text)).map(Some))
+        }),
+        ("--ranks", |question, value| set(&mut question.ranks, value.number(1..=1 << 20).map(Some))),
+        ("--hosts", |question, value| set(&mut question.hosts, value.number(1..=1 << 20).map(Some))),
+        ("--puts", |question, value| set(&mut question.puts, value.number(0..=OPERATIONS_MAX))),
+        ("--gets", |question, value| set(&mut question.gets, value.number(0..=OPERATIONS_MAX))),
+    ],
+    word: None,
+    help: HELP,
+};
+
+/// More than that a rank does not hold.
+const OPERATIONS_MAX: usize = 1024;
+
 fn parse(arguments: Vec<OsString>) -> Result<Option<Question>, String> {
     let mut question = Question::default();
-    let mut size = None;
-    let mut parser = lexopt::Parser::from_args(arguments);
-    let number = |name: &str, text: &str, least: f64, most: f64| match text.parse::<f64>() {
-        Ok(value) if (least..=most).contains(&value) => Ok(value),
-        _ => Err(format!("{name} {text}: must be a number from {least} to {most}")),
-    };
-    while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
-        let lexopt::Arg::Long(name) = argument else {
-            if argument == lexopt::Arg::Short('h') {
-                return Ok(None);
-            }
-            return Err(argument.unexpected().to_string());
-        };
-        let name = name.to_string();
-        if name == "help" {
-            return Ok(None);
-        }
-        if let Some(flag) = question.flag(&name) {
-            *flag = true;
-            continue;
-        }
-        let known =
-            ["size", "peer", "reuse", "late", "cluster", "collective", "ranks", "hosts", "puts", "gets"];
-        if !known.contains(&name.as_str()) {
-            return Err(format!("unknown option --{name}\n{HELP}"));
-        }
-        let value = parser.value().map_err(|e| e.to_string())?.to_string_lossy().into_owned();
-        match name.as_str() {
-            "size" => size = Some(length(&value)?),
-            "peer" => {
-                question.peer = Some(value.parse().map_err(|_| format!("--peer {value}: must be a rank"))?)
-            }
-            "reuse" => question.reuse = number("--reuse", &value, 0.0, 1.0)?,
-            "collective" => question.collective = Some(collective::named(&value)?),
-            "ranks" => question.ranks = Some(count("--ranks", &value)?),
-            "hosts" => question.hosts = Some(count("--hosts", &value)?),
-            "puts" => question.puts = operations("--puts", &value)?,
-            "gets" => question.gets = operations("--gets", &value)?,
-            "late" => question.late_us = number("--late", &value, 0.0, 1e9)?,
-            _ => question.cluster = Some(value),
-        }
+    if !KNOWN.read(arguments, &mut question)? {
+        return Ok(None);
     }
-    question.size = match size {
-        None if question.collective.is_none() => return Err(format!("--size is missing\n{HELP}")),
-        size => size.unwrap_or(0),
-    };
+    if question.size == 0 && question.collective.is_none() {
+        return Err(format!("--size is missing\n{HELP}"));
+    }
     Ok(Some(question))
 }
 
-fn count(name: &str, text: &str) -> Result<usize, String> {
-    let parsed = text.parse().ok().filter(|count| (1..=1 << 20).contains(count));
-    parsed.ok_or_else(|| format!("{name} {text}: must be a number from 1 to 1048576"))
-}
-
-/// More than that a rank does not hold.
-fn operations(name: &str, text: &str) -> Result<usize, String> {
-    let parsed = text.parse().ok().filter(|count| (0..=1024).contains(count));
-    parsed.ok_or_else(|| format!("{name} {text}: must be a number from 0 to 1024"))
-}
-
-impl Question {
-    /// The option without a value that has this name.
-    fn flag(&mut self, name: &str) -> Option<&mut bool> {
-        match name {
-            "rtr" => Some(&mut self.rtr),
-            "in-turn" => Some(&mut self.in_turn),
-            "ordered" => Some(&mut self.ordered),
-            _ => None,
-        }
-    }
-}
-
-fn length(text: &str) -> Result<usize, String> {
-    let parsed = fabric::settings::parse_bytes(text).filter(|len| (1..=1 << 40).contains(len));
-    parsed.map(|len| len as usize).ok_or_else(|| format!("--size {text}: must be a length such as 64K"))
+fn length(value: &Value) -> Result<usize, String> {
+    let read = |text: &str| fabric::settings::parse_bytes(text).filter(|len| (1..=1 << 40).contains(len));
+    Ok(value.read("a length such as 64K", read)? as usize)
 }
 
 /// What is known, how far the receiver is, and where that is.

@@ -9,6 +9,7 @@ mod doctor;
 mod epoch;
 mod explain;
 mod info;
+mod options;
 mod sim;
 mod verbs;
 

@@ -5,6 +5,19 @@ use std::path::{Path, PathBuf};
 
 const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 70;
+const BRANCHES: usize = 15;
+
+/// Functions with more branches than that: in an order that matters they go from one source of news, one state of a peer or one thing that may be
+/// wrong with a message to the next.
+const MANY_BRANCHES: &[(&str, &str)] = &[
+    ("crates/rnic/src/driver/datagrams.rs", "look_at_datagrams"),
+    ("crates/rnic/src/driver/link.rs", "receive"),
+    ("crates/rnic/src/driver/mod.rs", "look"),
+    ("crates/rnic/src/driver/post.rs", "post_this"),
+    ("crates/rnic/src/driver/verbs.rs", "idle"),
+    ("crates/rnic/src/stack/ud/mod.rs", "part_came"),
+    ("crates/verbs-abi/src/adapter/mod.rs", "take_in"),
+];
 
 /// Which crates of the workspace a crate may use: the arrow abi → mpi → proto → fabric → wire,
 /// the devices beside it, the commands on top.
@@ -167,30 +180,104 @@ fn function(line: &str, extension: &str) -> Option<String> {
     }
 }
 
+/// The functions of a file: the line of each, its name, and its lines from the head on.
+fn functions<'a>(source: &Source, lines: &'a [&'a str]) -> Vec<(usize, String, &'a [&'a str])> {
+    let extension = source.name.rsplit('.').next().expect("has one");
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let found = lines.iter().enumerate().filter_map(|(at, line)| {
+        let name = function(line, extension)?;
+        let inside =
+            |l: &&&str| l.trim().is_empty() || indent(l) > indent(line) || l.trim_start().starts_with(')');
+        let length = 1 + lines[at + 1..].iter().take_while(inside).count();
+        Some((at + 1, name, &lines[at..at + length]))
+    });
+    found.collect()
+}
+
 #[test]
 fn functions_are_short() {
     let (mut complaints, mut seen) = (Vec::new(), 0);
     for source in sources().iter().filter(|s| s.has_extension(&["rs", "c", "h", "py"])) {
-        let extension = source.name.rsplit('.').next().expect("has one");
         let lines: Vec<&str> = source.text.lines().collect();
-        let indent = |line: &str| line.len() - line.trim_start().len();
-        for (at, line) in lines.iter().enumerate() {
-            let Some(name) = function(line, extension) else { continue };
+        for (at, name, lines) in functions(source, &lines) {
             seen += 1;
-            let inside = |l: &&&str| {
-                l.trim().is_empty() || indent(l) > indent(line) || l.trim_start().starts_with(')')
-            };
-            let length = 1 + lines[at + 1..].iter().take_while(inside).count();
+            let length = lines.len();
             if length > FUNCTION_LINES {
                 complaints.push(format!(
-                    "{}:{}: {name} has {length} lines, at most {FUNCTION_LINES}",
-                    source.name,
-                    at + 1
+                    "{}:{at}: {name} has {length} lines, at most {FUNCTION_LINES}",
+                    source.name
                 ));
             }
         }
     }
     assert!(seen > 1000, "only {seen} functions recognised");
+    report(complaints);
+}
+
+/// Rust without comments, and without what stands in strings.
+fn without_text(code: &str) -> String {
+    let (mut kept, mut is_text) = (String::new(), false);
+    for line in code.replace("'\"'", "").lines() {
+        let mut characters = line.chars().peekable();
+        while let Some(c) = characters.next() {
+            match c {
+                '\\' if is_text => _ = characters.next(),
+                '"' => is_text = !is_text,
+                '/' if !is_text && characters.peek() == Some(&'/') => break,
+                _ if !is_text => kept.push(c),
+                _ => {}
+            }
+        }
+        kept.push('\n');
+    }
+    kept
+}
+
+/// The branches of a function: each `if`, of a guard too, `while`, `for`, `&&`, `||`, `else` of a `let`, and each arm that has a block. Arms of
+/// one line and `?` are read down as a list is, and do not count.
+fn branches(code: &str) -> usize {
+    let code = without_text(code);
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let words = words.filter(|word| matches!(*word, "if" | "while" | "for")).count();
+    let behind = |sign: &str, is_one: fn(&str) -> bool| {
+        code.match_indices(sign).filter(|(at, _)| is_one(code[..*at].trim_end())).count()
+    };
+    // As rustfmt has it: no space behind the `&&` of a type, no operand before the `||` of a closure.
+    let ors = behind("|| ", |before| {
+        before.ends_with(|c: char| c.is_alphanumeric() || "_)]}?".contains(c)) && !before.ends_with("move")
+    });
+    let elses = behind("else {", |before| !before.ends_with('}'));
+    let blocks = code.matches("=> {").count() - code.matches("=> {}").count();
+    words + ors + elses + blocks + code.matches("&& ").count()
+}
+
+#[test]
+fn branches_are_counted() {
+    assert_eq!(branches("let text = \"if || && for\"; // if\nlet quote = ('\"', if x { 1 } else { 2 });"), 1);
+    assert_eq!(
+        branches("let Some(x) = y else { return };\nfor _ in 0..x? {\n    while a\n        && b {}\n}"),
+        4
+    );
+    assert_eq!(branches("call(move || a || b, || 1, |x: &&str| x, \"\\\"if\")"), 1);
+    assert_eq!(branches("match x {\n 1 => a,\n 2 if b => c,\n 3 => {\n d }\n _ => {}\n}"), 2);
+}
+
+#[test]
+fn functions_have_few_branches() {
+    let (mut complaints, mut unused) = (Vec::new(), MANY_BRANCHES.to_vec());
+    for source in sources().iter().filter(|s| s.has_extension(&["rs"])) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (at, name, lines) in functions(source, &lines) {
+            let count = branches(&lines.join("\n"));
+            let known = unused.iter().position(|place| *place == (&source.name, &name));
+            if count > BRANCHES && known.map(|known| unused.remove(known)).is_none() {
+                complaints
+                    .push(format!("{}:{at}: {name} has {count} branches, at most {BRANCHES}", source.name));
+            }
+        }
+    }
+    let unused = unused.iter().map(|(file, name)| format!("{file}: {name} is no exception any more"));
+    complaints.extend(unused);
     report(complaints);
 }
 

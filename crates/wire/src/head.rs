@@ -54,6 +54,22 @@ pub enum FrameType {
     RtsGone = 17,
 }
 
+impl FrameType {
+    /// All of them, in the order of their values, which begin with 1.
+    pub const ALL: [FrameType; 17] = {
+        use FrameType::*;
+        [
+            Eager, Rts, Rtr, Matched, Cts, Data, LongRts, Ack, Ready, Fin, LongRtr, RtrAck, RtrCancel,
+            RtrGone, Epoch, RtsCancel, RtsGone,
+        ]
+    };
+
+    #[inline]
+    fn of(value: u64) -> Result<FrameType, Malformed> {
+        FrameType::ALL.get(value.wrapping_sub(1) as usize).copied().ok_or_else(|| bad_kind(value))
+    }
+}
+
 /// A decoded header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
@@ -87,31 +103,12 @@ impl Head {
     /// Reads two words of any content.
     #[inline]
     pub fn decode(words: [u64; 2]) -> Result<Head, Malformed> {
-        let kind = match words[0] & 0xffff {
-            k if k >> 8 != VERSION as u64 => return Err(bad_version(k >> 8)),
-            k => match k & 0xff {
-                1 => FrameType::Eager,
-                2 => FrameType::Rts,
-                3 => FrameType::Rtr,
-                4 => FrameType::Matched,
-                5 => FrameType::Cts,
-                6 => FrameType::Data,
-                7 => FrameType::LongRts,
-                8 => FrameType::Ack,
-                9 => FrameType::Ready,
-                10 => FrameType::Fin,
-                11 => FrameType::LongRtr,
-                12 => FrameType::RtrAck,
-                13 => FrameType::RtrCancel,
-                14 => FrameType::RtrGone,
-                15 => FrameType::Epoch,
-                16 => FrameType::RtsCancel,
-                17 => FrameType::RtsGone,
-                other => return Err(bad_kind(other)),
-            },
-        };
+        let version = words[0] >> 8 & 0xff;
+        if version != VERSION as u64 {
+            return Err(bad_version(version));
+        }
         Ok(Head {
-            kind,
+            kind: FrameType::of(words[0] & 0xff)?,
             aux: (words[0] >> 16) as u16,
             tag: (words[0] >> 32) as u32 as i32,
             context: words[1],
@@ -210,9 +207,10 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for kind in 1..=15u64 {
+        for (kind, named) in (1..).zip(FrameType::ALL) {
             let head = Head::decode([kind | 1 << 8 | 7 << 16 | 0xffff_fffe << 32, 42]).unwrap();
-            assert_eq!((head.kind as u64, head.aux, head.tag, head.context), (kind, 7, -2, 42));
+            assert_eq!((head.kind, head.aux, head.tag, head.context), (named, 7, -2, 42));
+            assert_eq!(head.kind as u64, kind);
             assert_eq!(Head::decode(head.encode()), Ok(head));
             assert_eq!(eager_tag(eager_word(head.tag)), head.tag);
         }
@@ -223,7 +221,10 @@ mod tests {
     #[test]
     fn foreign_versions_kinds_and_lengths_are_refused() {
         assert!(Head::decode([1 | 2 << 8, 0]).unwrap_err().0.contains("version 2"));
-        assert!(Head::decode([99 | 1 << 8, 0]).unwrap_err().0.contains("kind 99"));
+        for kind in [0, FrameType::ALL.len() as u64 + 1, 99, 255] {
+            let refused = Head::decode([kind | 1 << 8, 0]).unwrap_err().0;
+            assert!(refused.contains(&format!("kind {kind}")), "{refused}");
+        }
         assert!(Offer::decode(&[0; 31]).is_err());
     }
 }

@@ -105,11 +105,15 @@ pub fn close(cx: &Cx, port_name: Text) -> Result {
 
 /// The number of a port that this process has opened.
 fn own_port(cx: &Cx, name: &str) -> Result<u32> {
+    let port = port_of_any(cx, name)?;
+    if port.card == own_card(cx)? { Ok(port.number) } else { not_open(&port) }
+}
+
+/// The port of this name, of this process or another one; of this process it must be open.
+fn port_of_any(cx: &Cx, name: &str) -> Result<Port> {
     let Some(port) = Port::named(name) else { return no_name(name) };
-    if port.card != own_card(cx)? || !cx.world().is_port_open(port.number) {
-        return not_open(&port);
-    }
-    Ok(port.number)
+    let is_closed = port.card == own_card(cx)? && !cx.world().is_port_open(port.number);
+    if is_closed { not_open(&port) } else { Ok(port) }
 }
 
 fn not_open<T>(port: &Port) -> Result<T> {
@@ -148,24 +152,23 @@ pub fn connect(
 ) -> Result {
     newcomm.set(COMM_NULL);
     let part = || {
-        let patience = match cx.anytime().optional_info(info)?.and_then(|info| info.hint("timeout")) {
-            None => PATIENCE,
-            Some(text) => match text.trim().parse() {
-                Ok(seconds) => Duration::from_secs(seconds),
-                Err(_) => return fail(Class::ARG, format!("info key `timeout` is `{text}`, not a number")),
-            },
-        };
-        let name = port_name.get()?.to_text();
-        match Port::named(&name) {
-            Some(port) if port.card == own_card(cx)? && !cx.world().is_port_open(port.number) => {
-                not_open(&port)
-            }
-            Some(port) => Ok(Part::Connect(port, patience)),
-            None => no_name(&name),
-        }
+        let patience = patience(cx, info)?;
+        Ok(Part::Connect(port_of_any(cx, &port_name.get()?.to_text())?, patience))
     };
     newcomm.set(meet::groups(cx, comm, root, part)?);
     Ok(())
+}
+
+/// How long a connection may take, as the info says.
+fn patience(cx: &Cx, info: Handle) -> Result<Duration> {
+    let world = cx.anytime();
+    let Some(text) = world.optional_info(info)?.and_then(|info| info.hint("timeout")) else {
+        return Ok(PATIENCE);
+    };
+    match text.trim().parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => fail(Class::ARG, format!("info key `timeout` is `{text}`, not a number")),
+    }
 }
 
 /// `MPI_Comm_join`: both sides say which port of theirs is open, and that of the smaller card is used.

@@ -243,21 +243,10 @@ impl Hands {
                 if deaf { vec![Event::Deaf { rank }] } else { Vec::new() }
             }
             Order::Drop { rank } => {
-                let Some(index) = self.index(rank) else { return Vec::new() };
-                self.processes[index].pmi.close(epoll);
-                if let Some(socket) = self.processes[index].control.take() {
-                    epoll.remove(socket.as_raw_fd());
-                }
+                self.hang_up(rank, epoll);
                 Vec::new()
             }
-            Order::Look { rank } => {
-                let Some(process) = self.index(rank).map(|index| &self.processes[index]) else {
-                    return Vec::new();
-                };
-                let seen = |pid: i32| format!("process {pid} is {}", look::activity(pid));
-                let text = process.answers.unwrap_or(Some(process.pid)).map(seen).unwrap_or_default();
-                vec![Event::Looked { rank, text }]
-            }
+            Order::Look { rank } => self.look(rank).into_iter().collect(),
             Order::Signal { signal } => {
                 self.signal(signal);
                 Vec::new()
@@ -266,14 +255,7 @@ impl Hands {
                 self.board.write(question);
                 Vec::new()
             }
-            Order::Input { bytes } => {
-                let Some(sink) = &mut self.stdin else { return vec![Event::InputClosed] };
-                if bytes.is_empty() {
-                    sink.finish();
-                }
-                sink.push(bytes, epoll);
-                self.on_input_room()
-            }
+            Order::Input { bytes } => self.on_input(bytes, epoll),
             Order::Pause { which, paused } => {
                 self.pause(which, paused, epoll);
                 Vec::new()
@@ -291,6 +273,32 @@ impl Hands {
             // Those are for whoever has the ranks.
             Order::Finish | Order::Start { .. } => Vec::new(),
         }
+    }
+
+    /// Speaks with a rank no more.
+    fn hang_up(&mut self, rank: usize, epoll: &Epoll) {
+        let Some(index) = self.index(rank) else { return };
+        self.processes[index].pmi.close(epoll);
+        if let Some(socket) = self.processes[index].control.take() {
+            epoll.remove(socket.as_raw_fd());
+        }
+    }
+
+    /// What a rank is doing.
+    fn look(&self, rank: usize) -> Option<Event> {
+        let process = &self.processes[self.index(rank)?];
+        let seen = |pid: i32| format!("process {pid} is {}", look::activity(pid));
+        let text = process.answers.unwrap_or(Some(process.pid)).map(seen).unwrap_or_default();
+        Some(Event::Looked { rank, text })
+    }
+
+    fn on_input(&mut self, bytes: Vec<u8>, epoll: &Epoll) -> Vec<Event> {
+        let Some(sink) = &mut self.stdin else { return vec![Event::InputClosed] };
+        if bytes.is_empty() {
+            sink.finish();
+        }
+        sink.push(bytes, epoll);
+        self.on_input_room()
     }
 
     fn index(&self, rank: usize) -> Option<usize> {

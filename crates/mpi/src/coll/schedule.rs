@@ -218,20 +218,8 @@ impl Schedule {
         while let Some(&step) = self.program.steps.get(self.pc) {
             match step {
                 Step::Send { buf, .. } if self.is_sent_on(&buf) && self.send_all(&buf, io) => continue,
-                Step::Send { peer, buf } => {
-                    let id = match self.pc < self.program.contributions && self.reads_in_place(&buf) {
-                        true => io.isend_combined(peer as usize, self.tag, self.data(&buf))?,
-                        false => io.isend(peer as usize, self.tag, self.data(&buf))?,
-                    };
-                    self.messages.push(Message { id, peer, expect: None });
-                }
-                Step::Recv { peer, buf, combined } => {
-                    let id = match combined && self.reads_in_place(&buf) {
-                        true => io.irecv_combined(peer as usize, self.tag, self.data(&buf))?,
-                        false => io.irecv(peer as usize, self.tag, self.data(&buf))?,
-                    };
-                    self.messages.push(Message { id, peer, expect: Some(self.bytes(&buf)) });
-                }
+                Step::Send { peer, buf } => self.begin_send(peer, &buf, io)?,
+                Step::Recv { peer, buf, combined } => self.begin_receive(peer, &buf, combined, io)?,
                 Step::Wait(message) => {
                     if !self.settle(message as usize, io)? {
                         return Ok(Progress::Pending);
@@ -264,6 +252,26 @@ impl Schedule {
             self.pc += 1;
         }
         Ok(if self.settle_all(io)? { Progress::Done } else { Progress::Pending })
+    }
+
+    #[inline]
+    fn begin_send(&mut self, peer: u32, buf: &Buf, io: &mut impl Io) -> Result {
+        let id = match self.pc < self.program.contributions && self.reads_in_place(buf) {
+            true => io.isend_combined(peer as usize, self.tag, self.data(buf))?,
+            false => io.isend(peer as usize, self.tag, self.data(buf))?,
+        };
+        self.messages.push(Message { id, peer, expect: None });
+        Ok(())
+    }
+
+    #[inline]
+    fn begin_receive(&mut self, peer: u32, buf: &Buf, combined: bool, io: &mut impl Io) -> Result {
+        let id = match combined && self.reads_in_place(buf) {
+            true => io.irecv_combined(peer as usize, self.tag, self.data(buf))?,
+            false => io.irecv(peer as usize, self.tag, self.data(buf))?,
+        };
+        self.messages.push(Message { id, peer, expect: Some(self.bytes(buf)) });
+        Ok(())
     }
 
     /// Whether there is more to run: what the numbers that have come ask for.

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::active::{Active, Answer, Arrival, BATCH_BYTES, Gathered, Pending, Refused, TELL, Ticket};
+use super::active::{Active, Answer, Arrival, BATCH_BYTES, Pending, Refused, TELL, Ticket};
+use super::begin::{Begin, expect};
 use super::direct;
 use super::epoch::{self, LockType, Members};
 use super::fence::FenceWay;
@@ -15,12 +16,11 @@ use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::mem;
-use crate::request::Unpack;
 use crate::world::{Detached, World, fault};
 use fabric::{Device, Span};
 use proto::epoch::Mark;
 use proto::event::Event;
-use proto::{Engine, MEMORY_MAX, Mode, OpId, Want};
+use proto::{Engine, Mode, OpId};
 
 /// What ends with an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,40 +69,13 @@ impl<D: Device> World<D> {
                 engine.count(Event::WindowTold);
                 let is_timed = active.near.is_some() && active.tally.is_timed();
                 let since_ns = is_timed.then(|| engine.device().now_ns());
-                // Accumulates have an order: behind those that the target has not acknowledged none goes another way.
-                let is_behind = active.touched[target as usize] || active.unheeded[target as usize];
-                if let Some(far) = active.far.as_mut().filter(|_| !asks && !is_claimed && !is_behind)
-                    && far.change(engine, operation, &member).map_err(|error| at_target(target, &error))?
-                {
-                    engine.count(Event::WindowWord);
-                    return Ok(None);
-                }
-                active.gathered = Gathered::Growing;
+                let begin = Begin { operation, asks, is_claimed };
                 let distance = engine.device().distance(place.world_rank(target) as usize);
-                let along = !asks && !is_claimed && active.takes_along(engine, distance, operation);
-                if let Some(far) = active.far.as_mut().filter(|_| !is_claimed && !along)
-                    && let Some(begun) = far
-                        .operate(engine, operation, &member, asks)
-                        .map_err(|error| at_target(target, &error))?
-                {
+                if let Some(begun) = begin.go_far(active, engine, &member, distance)? {
                     return Ok(begun);
                 }
-                let ticket = (asks && operation.verb.fetches()).then(Arc::<Ticket>::default);
-                let mut reply = 0;
-                if let Some(result) = &operation.result {
-                    reply = active.next_reply();
-                    let mut unpack = Unpack::new(result.addr, result.count, result.ty.clone())?;
-                    let op = expect(engine, place, target, reply, unpack.span())?;
-                    let answer = Answer::Data(unpack, ticket.clone());
-                    let disp = operation.area.disp;
-                    active.pending.push(Pending { target, op, answer, disp, room: Box::default() });
-                }
-                begin_batch(active, operation, engine);
-                active.gather(operation, reply);
-                let len = active.batches[target as usize].len();
-                let is_joined = || price::is_joined(&engine.learner().facts, distance, len);
-                // What is done here waits for nobody: it comes before what others do who hear of this rank's next step.
-                if asks || !(is_claimed || target != place.rank && (len < BATCH_BYTES || is_joined())) {
+                let ticket = begin.gather(active, engine, place)?;
+                if begin.leaves_at_once(active, engine, place, distance) {
                     send_batch(active, place, target, engine, detached)?;
                 }
                 if let Some(since_ns) = since_ns {
@@ -489,19 +462,6 @@ impl<D: Device> World<D> {
     }
 }
 
-/// Posts the receive of an answer.
-fn expect<D: Device>(
-    engine: &mut Engine<D>,
-    place: &Place,
-    target: u32,
-    reply: i32,
-    room: Span,
-) -> Result<OpId> {
-    let source = Some(place.world_rank(target) as usize);
-    let want = Want { source, context: place.context_for(Purpose::Message), tag: Some(reply) };
-    engine.receive(want, room).map_err(|reason| at_target(target, &fault(reason)))
-}
-
 /// Sends bytes, which live until they have left; whether they have.
 pub(super) fn send<D: Device>(
     engine: &mut Engine<D>,
@@ -516,17 +476,6 @@ pub(super) fn send<D: Device>(
         None => engine.give_memory(bytes),
     }
     Ok(op.is_none())
-}
-
-/// Gives what begins with a long operation memory that one before has left.
-fn begin_batch<D: Device>(active: &mut Active, operation: &Operation, engine: &mut Engine<D>) {
-    let len = operation.area.len().saturating_add(2 * OPERATION_BYTES as u64);
-    let batch = &mut active.batches[operation.target as usize];
-    if operation.verb.carries() && batch.is_empty() && (BATCH_BYTES as u64..=MEMORY_MAX as u64).contains(&len)
-    {
-        *batch = engine.take_memory(len as usize);
-        batch.clear();
-    }
 }
 
 pub(super) fn send_batch<D: Device>(

@@ -9,6 +9,7 @@ pub mod active;
 mod along;
 pub mod apart;
 mod barrier;
+mod begin;
 mod copied;
 pub mod direct;
 pub mod epoch;

@@ -77,8 +77,35 @@ fn serve<D: Device>(
         let_rest_leave(active, place, claimed, engine, detached)?;
     }
     let context = place.context_for(Purpose::Message);
+    let mut moved = take_in(active, engine, place)?;
+    take_answers(active, engine, &of_window, &mut moved);
+    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &of_window, &mut moved)) {
+        active.failure.get_or_insert(failure);
+    }
+    let dead: Vec<u32> = match engine.lost() {
+        [] => Vec::new(),
+        lost => lost.iter().filter_map(|(rank, _)| place.mine.rank_of(*rank as u32)).collect(),
+    };
+    if active.inbox.is_empty() && dead.len() == active.dead.len() {
+        return Ok(moved);
+    }
+    let mut letters = heed_in_order(window, engine, &mut moved)?;
+    bury(window, dead, &mut letters)?;
+    let place = &window.place;
+    for Letter { to, tag, bytes } in letters {
+        let to = place.world_rank(to) as usize;
+        // Who is lost awaits no answer.
+        if engine.is_there(to).is_ok() {
+            send(engine, detached, (to, context, tag), bytes.into())?;
+        }
+    }
+    Ok(moved)
+}
+
+/// Takes in what other ranks have told; whether anything has come.
+fn take_in<D: Device>(active: &mut Active, engine: &mut Engine<D>, place: &Place) -> Result<bool> {
     let mut moved = false;
-    let want = Want { source: None, context, tag: Some(TELL) };
+    let want = Want { source: None, context: place.context_for(Purpose::Message), tag: Some(TELL) };
     while active.inbox.len() < ARRIVALS && engine.has_room().is_ok() {
         let Some(message) = engine.probe_matched(&want) else { break };
         let Some(from) = place.mine.rank_of(message.envelope.source as u32) else { continue };
@@ -104,27 +131,6 @@ fn serve<D: Device>(
             if let Some(error) = received(outcome, &Origin::Rank(arrival.from as i32)).error {
                 active.failure.get_or_insert(error);
             }
-        }
-    }
-    take_answers(active, engine, &of_window, &mut moved);
-    if let Some(failure) = active.far.as_mut().and_then(|far| far.look(engine, &of_window, &mut moved)) {
-        active.failure.get_or_insert(failure);
-    }
-    let dead: Vec<u32> = match engine.lost() {
-        [] => Vec::new(),
-        lost => lost.iter().filter_map(|(rank, _)| place.mine.rank_of(*rank as u32)).collect(),
-    };
-    if active.inbox.is_empty() && dead.len() == active.dead.len() {
-        return Ok(moved);
-    }
-    let mut letters = heed_in_order(window, engine, &mut moved)?;
-    bury(window, dead, &mut letters)?;
-    let place = &window.place;
-    for Letter { to, tag, bytes } in letters {
-        let to = place.world_rank(to) as usize;
-        // Who is lost awaits no answer.
-        if engine.is_there(to).is_ok() {
-            send(engine, detached, (to, context, tag), bytes.into())?;
         }
     }
     Ok(moved)

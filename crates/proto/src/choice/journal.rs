@@ -158,6 +158,11 @@ impl<'a> Words<'a> {
         value.ok_or_else(|| format!("`{word}` stands where `{name}=` should"))
     }
 
+    /// The value that stands for the next one, which has this name and is one of these words.
+    pub(crate) fn one_of<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Result<T, String> {
+        one_of(name, self.next(name)?, known)
+    }
+
     /// With which every line begins: of which rank it speaks, from which message on, and how far away the peer is.
     pub(crate) fn head(&mut self) -> Result<(Option<Rank>, u32, Distance), String> {
         let rank = match self.next("rank")? {
@@ -166,7 +171,7 @@ impl<'a> Words<'a> {
         };
         let at = self.next("at")?;
         let at = at.parse().map_err(|_| format!("`{at}` is no number of a message"))?;
-        let distance = one_of("to", self.next("to")?, &Distance::ALL.map(|(d, name)| (name, d)))?;
+        let distance = self.one_of("to", &Distance::ALL.map(|(d, name)| (name, d)))?;
         Ok((rank, at, distance))
     }
 
@@ -186,17 +191,13 @@ impl Decision {
         let (rank, at, distance) = words.head()?;
         let key = Key {
             distance,
-            size: size(words.next("size")?)?,
-            reuse: one_of(
-                "reuse",
-                words.next("reuse")?,
-                &[0, 1, 2, 3].map(|at| (Key::REUSE[at as usize], at)),
-            )?,
-            late: one_of("receiver", words.next("receiver")?, &[("early", false), ("late", true)])?,
-            rtr: one_of("rtr", words.next("rtr")?, &[("no", false), ("yes", true)])?,
-            eager: one_of("mode", words.next("mode")?, &[("synchronous", false), ("standard", true)])?,
+            size: words.next("size").and_then(size)?,
+            reuse: words.one_of("reuse", &[0, 1, 2, 3].map(|at| (Key::REUSE[at as usize], at)))?,
+            late: words.one_of("receiver", &[("early", false), ("late", true)])?,
+            rtr: words.one_of("rtr", &[("no", false), ("yes", true)])?,
+            eager: words.one_of("mode", &[("synchronous", false), ("standard", true)])?,
         };
-        let way = one_of("way", words.next("way")?, &Way::ALL.map(|(way, name)| (name, way)))?;
+        let way = words.one_of("way", &Way::ALL.map(|(way, name)| (name, way)))?;
         words.end()?;
         Ok(Decision { rank, at, key, way })
     }
@@ -308,7 +309,7 @@ fn size(text: &str) -> Result<u8, String> {
         .ok_or_else(|| format!("size `{text}` is no power of two"))
 }
 
-pub(crate) fn one_of<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> Result<T, String> {
+fn one_of<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> Result<T, String> {
     let found = known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     found.ok_or_else(|| {
         let near = known.iter().min_by_key(|(word, _)| fabric::settings::distance(text, word));

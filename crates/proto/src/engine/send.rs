@@ -192,27 +192,36 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         }
         let manner = self.manner(to, context, data.len, mode);
-        let short = match manner {
-            None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
-            Some(manner) => manner == Manner::Blocks && self.fits(to, data.len, mode),
-        };
-        let counts = short && self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
-        let held = counts.then(|| self.frequent(to, data)).flatten();
-        let is_watched = counts || manner.is_some();
-        if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched.then_some(more))
-        {
-            return Ok(None);
-        }
-        // What no room can be waited for has left, or goes by rendezvous.
-        let waits = data.len <= self.path(to).frame_bytes;
-        if short && !waits && self.leaves_past_rtrs(to, context, tag, data) {
-            return Ok(None);
-        }
-        let short = short && waits;
-        let eager = if self.fits(to, data.len, mode) { Offer::EAGER } else { 0 };
+        let fits = self.fits(to, data.len, mode);
         let by = manner.map_or(0, Manner::flag);
-        let sending = Sending { to, context, tag, data, met: false, flags: flags | eager | by };
-        self.send_otherwise(sending, short, held)
+        let flags = flags | by | if fits { Offer::EAGER } else { 0 };
+        let sending = Sending { to, context, tag, data, met: false, flags };
+        let is_short = match manner {
+            None => mode == Mode::Standard && data.len <= self.eager_limit(to).limit(),
+            Some(manner) => fits && manner == Manner::Blocks,
+        };
+        if is_short {
+            return self.send_short(sending, manner.is_some(), more);
+        }
+        self.send_otherwise(sending, false, None)
+    }
+
+    /// Sends a message that goes by a block, as its habit says or the limit; `more` may follow at once.
+    #[inline]
+    fn send_short(&mut self, sending: Sending, by_habit: bool, more: bool) -> Result<Option<OpId>, Fault> {
+        let Sending { to, context, tag, data, .. } = sending;
+        let counts = self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
+        let held = counts.then(|| self.frequent(to, data)).flatten();
+        let watched = (counts || by_habit).then_some(more);
+        if held.is_none() && self.leaves_at_once(to, context, tag, data, watched) {
+            return Ok(None);
+        }
+        // What no room can be waited for leaves now, or goes by rendezvous.
+        let waits = data.len <= self.path(to).frame_bytes;
+        if !waits && self.leaves_past_rtrs(to, context, tag, data) {
+            return Ok(None);
+        }
+        self.send_otherwise(sending, waits, held)
     }
 
     /// Whether a message is for this rank, and long enough for a look to cost less than a second copy.

@@ -8,7 +8,7 @@
 //! goes with others in a message. Behind the changes stands what became of each kind. When an operation leaves is decided when it is called,
 //! before the kind of its epoch is known: that is not replayed.
 
-use crate::choice::journal::{Decision, Lines, Pins, Words, bytes, each_line, is_of_epochs, one_of, time};
+use crate::choice::journal::{Decision, Lines, Pins, Words, bytes, each_line, is_of_epochs, time};
 use crate::epoch::plan::{Form, InMessages, Plan, Step};
 use crate::epoch::{Action, Held, Order};
 use fabric::{Distance, Rank};
@@ -184,28 +184,32 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Decision<EpochKind, Form>>, S
 fn decision(line: &str) -> Result<Decision<EpochKind, Form>, String> {
     let mut words = Words::of(line);
     let (rank, at, to) = words.head()?;
-    let mut class = |name: &str| {
-        let text = words.next(name)?;
-        let found = (0..=40).find(|class| bytes(least(*class)) == text || least(*class).to_string() == text);
-        found.ok_or_else(|| format!("{name} `{text}` is neither 0 nor a power of two"))
-    };
+    let mut class = |name: &str| words.next(name).and_then(|text| class_of(name, text));
     let (puts, put_bytes, gets, get_bytes) = (class("puts")?, class("put")?, class("gets")?, class("get")?);
-    let order = one_of("order", words.next("order")?, &Order::ALL.map(|(order, name)| (name, order)))?;
-    let messages = match words.next("messages")? {
-        "none" => InMessages::None,
-        "last" => InMessages::Last,
-        "all" => InMessages::UpTo(usize::MAX),
-        text => match fabric::settings::parse_bytes(text) {
-            Some(len) => InMessages::UpTo(len as usize),
-            None => {
-                return Err(format!("messages `{text}` is none of `none`, `last` and `all`, and no length"));
-            }
-        },
-    };
-    let merges = one_of("sync", words.next("sync")?, &[("merged", true), ("alone", false)])?;
+    let order = words.one_of("order", &Order::ALL.map(|(order, name)| (name, order)))?;
+    let messages = words.next("messages").and_then(in_messages)?;
+    let merges = words.one_of("sync", &[("merged", true), ("alone", false)])?;
     words.end()?;
     let key = EpochKind { to, puts, gets, put_bytes, get_bytes };
     Ok(Decision { rank, at, key, way: Form { order, messages, merges } })
+}
+
+/// The class whose least number this is.
+fn class_of(name: &str, text: &str) -> Result<u8, String> {
+    let found = (0..=40).find(|class| bytes(least(*class)) == text || least(*class).to_string() == text);
+    found.ok_or_else(|| format!("{name} `{text}` is neither 0 nor a power of two"))
+}
+
+fn in_messages(text: &str) -> Result<InMessages, String> {
+    match text {
+        "none" => Ok(InMessages::None),
+        "last" => Ok(InMessages::Last),
+        "all" => Ok(InMessages::UpTo(usize::MAX)),
+        _ => match fabric::settings::parse_bytes(text) {
+            Some(len) => Ok(InMessages::UpTo(len as usize)),
+            None => Err(format!("messages `{text}` is none of `none`, `last` and `all`, and no length")),
+        },
+    }
 }
 
 impl Form {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lexopt::{Arg, Parser, ValueExt};
+use crate::options::{Known, Value, set};
 
 /// Help text.
 pub const HELP: &str = "\
@@ -35,7 +35,7 @@ results.json and plots.
 pub struct Options {
     /// Fewer sizes and shorter runs.
     pub quick: bool,
-    /// Number of rounds.
+    /// Number of rounds; 0 until it is known.
     pub rounds: usize,
     /// Time per point, if not the default.
     pub seconds: Option<f64>,
@@ -59,7 +59,7 @@ pub struct Options {
     pub install_peers: bool,
     /// Directory for what is built and installed.
     pub build: PathBuf,
-    /// Directory for the results.
+    /// Directory for the results; empty until it is known.
     pub out: PathBuf,
     /// Directory of the benchmark sources, if not found by itself.
     pub source: Option<PathBuf>,
@@ -72,42 +72,14 @@ impl Options {
     pub fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
         let typed: Vec<String> = arguments.iter().map(|a| a.display().to_string()).collect();
         let mut options = Options::defaults(format!("tern bench {}", typed.join(" ")).trim_end().to_string());
-        let (mut rounds, mut out) = (None, None);
-        let mut parser = Parser::from_args(arguments);
-        while let Some(argument) = parser.next().map_err(text)? {
-            match argument {
-                Arg::Short('h') | Arg::Long("help") => return Ok(None),
-                Arg::Long("quick") => options.quick = true,
-                Arg::Long("rounds") => rounds = Some(parser.value().and_then(|v| v.parse()).map_err(text)?),
-                Arg::Long("seconds") => {
-                    options.seconds = Some(parser.value().and_then(|v| v.parse()).map_err(text)?)
-                }
-                Arg::Long("only") => options.only.extend(words(&mut parser)?),
-                Arg::Long("hosts") => {
-                    options.hosts = Some(parser.value().and_then(ValueExt::string).map_err(text)?);
-                }
-                Arg::Long("mtu") => options.mtu = parser.value().and_then(|v| v.parse()).map_err(text)?,
-                Arg::Long("transports") => options.transports.extend(words(&mut parser)?),
-                Arg::Long("list") => options.list = true,
-                Arg::Long("pool") => options.pool = true,
-                Arg::Long("peer") => {
-                    options.peers.push(peer(&parser.value().and_then(ValueExt::string).map_err(text)?)?);
-                }
-                Arg::Long("tern") => options.tern = Some(parser.value().map_err(text)?.into()),
-                Arg::Long("install-peers") => options.install_peers = true,
-                Arg::Long("build") => options.build = parser.value().map_err(text)?.into(),
-                Arg::Long("out") => out = Some(parser.value().map_err(text)?.into()),
-                Arg::Long("source") => options.source = Some(parser.value().map_err(text)?.into()),
-                other => return Err(format!("{}\n{HELP}", other.unexpected())),
-            }
+        if !KNOWN.read(arguments, &mut options)? {
+            return Ok(None);
         }
-        options.rounds = rounds.unwrap_or(if options.quick { 2 } else { 5 });
-        options.out = out.unwrap_or_else(|| options.build.join("bench"));
-        if options.rounds == 0 || options.seconds.is_some_and(|s| !(s > 0.0 && s < 1000.0)) {
-            return Err("--rounds and --seconds must be above 0 (and --seconds below 1000)".to_string());
+        if options.rounds == 0 {
+            options.rounds = if options.quick { 2 } else { 5 };
         }
-        if !(576..=65535).contains(&options.mtu) {
-            return Err(format!("--mtu {}: must be from 576 to 65535", options.mtu));
+        if options.out.as_os_str().is_empty() {
+            options.out = options.build.join("bench");
         }
         if options.hosts.is_none() && !options.transports.is_empty() {
             return Err("--transports: matters between hosts only; see --hosts".to_string());
@@ -142,23 +114,41 @@ impl Options {
     }
 }
 
-/// The value of an option that is a list with commas between.
-fn words(parser: &mut Parser) -> Result<Vec<String>, String> {
-    let list = parser.value().and_then(ValueExt::string).map_err(text)?;
-    Ok(list.split(',').map(str::to_string).collect())
+const KNOWN: Known<Options> = Known {
+    flags: &[
+        ("--quick", |options| &mut options.quick),
+        ("--list", |options| &mut options.list),
+        ("--pool", |options| &mut options.pool),
+        ("--install-peers", |options| &mut options.install_peers),
+    ],
+    setters: &[
+        ("--rounds", |options, value| set(&mut options.rounds, value.number(1..=1_000_000))),
+        ("--seconds", |options, value| set(&mut options.seconds, seconds(&value).map(Some))),
+        ("--only", |options, value| value.words().map(|words| options.only.extend(words))),
+        ("--hosts", |options, value| set(&mut options.hosts, value.text().map(Some))),
+        ("--mtu", |options, value| set(&mut options.mtu, value.number(576..=65535))),
+        ("--transports", |options, value| value.words().map(|words| options.transports.extend(words))),
+        ("--peer", |options, value| peer(&value).map(|peer| options.peers.push(peer))),
+        ("--tern", |options, value| set(&mut options.tern, Ok(Some(value.path())))),
+        ("--build", |options, value| set(&mut options.build, Ok(value.path()))),
+        ("--out", |options, value| set(&mut options.out, Ok(value.path()))),
+        ("--source", |options, value| set(&mut options.source, Ok(Some(value.path())))),
+    ],
+    word: None,
+    help: HELP,
+};
+
+fn seconds(value: &Value) -> Result<f64, String> {
+    let read = |text: &str| text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1000.0);
+    value.read("above 0 and below 1000", read)
 }
 
-fn peer(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, prefix)) if !name.is_empty() && !prefix.is_empty() => {
-            Ok((name.to_string(), prefix.into()))
-        }
-        _ => Err(format!("--peer {text}: must be NAME=PREFIX")),
-    }
-}
-
-fn text(error: lexopt::Error) -> String {
-    error.to_string()
+fn peer(value: &Value) -> Result<(String, PathBuf), String> {
+    value.read("NAME=PREFIX", |text| {
+        let (name, prefix) = text.split_once('=')?;
+        let is_whole = !name.is_empty() && !prefix.is_empty();
+        is_whole.then(|| (name.to_string(), prefix.into()))
+    })
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use lexopt::{Arg, Parser, ValueExt};
 use proto::{EagerBy, Protocol};
 use sim::{Cluster, Job, Setup};
 
 use super::programs::{PROGRAMS, Program};
-use super::{text, unknown};
+use super::unknown;
 use crate::chart::short;
+use crate::options::{Known, Value, set};
 
 const HELP: &str = "\
 usage: tern sim run PROGRAM [OPTIONS]
@@ -29,6 +29,37 @@ Runs a program on a modelled cluster in virtual time and shows what it measured.
 /// Slices of a trace.
 const TRACE_LIMIT: usize = 1_000_000;
 
+/// What the command line says.
+#[derive(Default)]
+struct Typed {
+    program: Option<String>,
+    cluster: Option<String>,
+    ranks: Option<usize>,
+    spread: bool,
+    len: Option<usize>,
+    protocol: Option<Protocol>,
+    eager_by: EagerBy,
+    seed: u64,
+    trace: Option<PathBuf>,
+    list: bool,
+}
+
+const KNOWN: Known<Typed> = Known {
+    flags: &[("--spread", |typed| &mut typed.spread), ("--list", |typed| &mut typed.list)],
+    setters: &[
+        ("--cluster", |typed, value| set(&mut typed.cluster, value.text().map(Some))),
+        ("-n", ranks),
+        ("--ranks", ranks),
+        ("--bytes", |typed, value| set(&mut typed.len, bytes(&value).map(Some))),
+        ("--protocol", protocol),
+        ("--seed", |typed, value| set(&mut typed.seed, value.number(0..=u64::MAX))),
+        ("--trace", |typed, value| set(&mut typed.trace, Ok(Some(value.path())))),
+    ],
+    word: Some(|typed| &mut typed.program),
+    help: HELP,
+};
+
+/// What is to be run.
 struct Options {
     program: &'static Program,
     cluster: Cluster,
@@ -84,74 +115,52 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), String> {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Option<Options>, String> {
-    let (mut name, mut cluster, mut ranks, mut spread, mut len) =
-        (None, "graphene".to_string(), 2, false, None);
-    let (mut protocol, mut eager_by, mut seed, mut trace) = (None, EagerBy::Choice, 0, None);
-    let mut parser = Parser::from_args(arguments);
-    while let Some(argument) = parser.next().map_err(text)? {
-        match argument {
-            Arg::Short('h') | Arg::Long("help") => {
-                println!("{HELP}");
-                return Ok(None);
-            }
-            Arg::Long("list") => {
-                PROGRAMS.iter().for_each(|program| println!("{:<10} {}", program.name, program.about));
-                println!("\nclusters: {}", sim::cluster::names().collect::<Vec<_>>().join(", "));
-                return Ok(None);
-            }
-            Arg::Long("cluster") => cluster = parser.value().and_then(ValueExt::string).map_err(text)?,
-            Arg::Short('n') | Arg::Long("ranks") => {
-                ranks = parser.value().and_then(|v| v.parse()).map_err(text)?
-            }
-            Arg::Long("spread") => spread = true,
-            Arg::Long("bytes") => {
-                len = Some(bytes(&parser.value().and_then(ValueExt::string).map_err(text)?)?)
-            }
-            Arg::Long("protocol") => {
-                let name = parser.value().and_then(ValueExt::string).map_err(text)?;
-                let eager = EagerBy::ALL.iter().map(|(_, name)| *name);
-                let known = eager.chain(Protocol::ALL.iter().map(|(_, name)| *name));
-                if !known.clone().any(|known| known == name) {
-                    return Err(unknown("protocol", &name, known));
-                }
-                (protocol, eager_by) = (Protocol::named(&name), EagerBy::named(&name));
-            }
-            Arg::Long("seed") => seed = parser.value().and_then(|v| v.parse()).map_err(text)?,
-            Arg::Long("trace") => trace = Some(parser.value().map_err(text)?.into()),
-            Arg::Value(value) if name.is_none() => name = Some(value.string().map_err(text)?),
-            other => return Err(format!("{}\n{HELP}", other.unexpected())),
-        }
+    let mut typed = Typed::default();
+    if !KNOWN.read(arguments, &mut typed)? {
+        println!("{HELP}");
+        return Ok(None);
     }
-    let name = name.ok_or_else(|| format!("no program named\n{HELP}"))?;
+    if typed.list {
+        PROGRAMS.iter().for_each(|program| println!("{:<10} {}", program.name, program.about));
+        println!("\nclusters: {}", sim::cluster::names().collect::<Vec<_>>().join(", "));
+        return Ok(None);
+    }
+    let name = typed.program.ok_or_else(|| format!("no program named\n{HELP}"))?;
     let known = || PROGRAMS.iter().map(|program| program.name);
     let program = PROGRAMS.iter().find(|program| program.name == name);
     let program = program.ok_or_else(|| unknown("program", &name, known()))?;
-    let cluster = Cluster::find(&cluster)?;
-    let cluster = if spread { super::lab::spread(&cluster) } else { cluster };
+    let cluster = Cluster::find(typed.cluster.as_deref().unwrap_or("graphene"))?;
     Ok(Some(Options {
         program,
-        cluster,
-        ranks,
-        len: len.unwrap_or(program.len),
-        protocol,
-        eager_by,
-        seed,
-        trace,
+        cluster: if typed.spread { super::lab::spread(&cluster) } else { cluster },
+        ranks: typed.ranks.unwrap_or(2),
+        len: typed.len.unwrap_or(program.len),
+        protocol: typed.protocol,
+        eager_by: typed.eager_by,
+        seed: typed.seed,
+        trace: typed.trace,
     }))
 }
 
+fn ranks(typed: &mut Typed, value: Value) -> Result<(), String> {
+    set(&mut typed.ranks, value.number(0..=usize::MAX).map(Some))
+}
+
+fn protocol(typed: &mut Typed, value: Value) -> Result<(), String> {
+    let name = value.text()?;
+    let eager = EagerBy::ALL.iter().map(|(_, name)| *name);
+    let known = eager.chain(Protocol::ALL.iter().map(|(_, name)| *name));
+    if !known.clone().any(|known| known == name) {
+        return Err(unknown("protocol", &name, known));
+    }
+    (typed.protocol, typed.eager_by) = (Protocol::named(&name), EagerBy::named(&name));
+    Ok(())
+}
+
 /// A length with or without a unit.
-fn bytes(text: &str) -> Result<usize, String> {
-    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match text.strip_suffix(['M', 'm']) {
-            Some(digits) => (digits, 1 << 20),
-            None => (text, 1),
-        },
-    };
-    let number: usize =
-        digits.parse().map_err(|_| format!("--bytes {text}: must be such as 8, 64K or 1M"))?;
-    number.checked_mul(unit).filter(|len| *len <= 1 << 30).ok_or(format!("--bytes {text}: at most 1024M"))
+fn bytes(value: &Value) -> Result<usize, String> {
+    let read = |text: &str| fabric::settings::parse_bytes(text).filter(|len| *len <= 1 << 30);
+    Ok(value.read("such as 8, 64K or 1M, at most 1024M", read)? as usize)
 }
 
 #[cfg(test)]
@@ -175,8 +184,13 @@ mod tests {
 
     #[test]
     fn lengths_have_units() {
-        assert_eq!([bytes("8"), bytes("64K"), bytes("1M")], [Ok(8), Ok(65536), Ok(1 << 20)]);
-        assert!(bytes("9999999M").is_err() && bytes("-1").is_err());
+        let read = |text: &str| parse(["halo", "--bytes", text].map(OsString::from).to_vec());
+        for (text, len) in [("8", 8), ("64K", 64 << 10), ("1M", 1 << 20)] {
+            assert_eq!(read(text).unwrap().unwrap().len, len);
+        }
+        for text in ["9999999M", "-1", ""] {
+            assert!(error(&["halo", "--bytes", text]).contains("at most 1024M"), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{Adapter, Buffer};
 use crate::layout::QpAttr;
 use fabric::{Local, Span};
 use rnic::driver::{Link, Payload};
-use rnic::stack::{Agreed, Atomic, Connection, Rights, SEGMENT_MAX, Settings, Work};
+use rnic::stack::{Agreed, Atomic, Connection, Regions, Rights, SEGMENT_MAX, Settings, Work};
 use smallvec::SmallVec;
 use std::net::{IpAddr, TcpStream};
 
@@ -227,51 +227,28 @@ impl Adapter {
         let (queue, domain) = (pair.send_queue, pair.domain);
         let is_told = pair.tells_all || request.flags & SEND_SIGNALED != 0;
         let len: usize = request.parts.iter().map(|part| part.span.len).sum();
-        if request.parts.len() > pair.attr.cap.max_send_sge.max(1) as usize {
-            return Err(libc::EINVAL);
-        }
-        if request.flags & SEND_INLINE != 0 && len > pair.attr.cap.max_inline_data as usize {
+        if has_no_room(&pair.attr, &request, len) {
             return Err(libc::EINVAL);
         }
         let opcode = completion_of(request.opcode).ok_or(libc::EINVAL)?;
-        let mut ended = Ended { id: request.id, opcode, number: pair.number, ..Ended::default() };
-        if pair.state == STATE_ERR || pair.state == STATE_SQE {
-            ended.status = WC_WR_FLUSH_ERR;
-            self.queues.complete(queue, ended, true);
-            return Ok(());
-        }
-        if !matches!(pair.state, STATE_RTS | STATE_SQD) {
-            return Err(libc::EINVAL);
-        }
-        let needed = if takes_data(request.opcode) { Rights::LOCAL_WRITE } else { Rights::NONE };
-        if request.flags & SEND_INLINE == 0 {
-            let is_denied = |Local { span, key }: &Local| {
-                self.regions.check(*key, span.addr as u64, span.len as u64, needed, domain).is_err()
-            };
-            if request.parts.iter().any(is_denied) {
-                ended.status = WC_LOC_PROT_ERR;
-                self.queues.complete(queue, ended, true);
-                self.fail(handle, WC_WR_FLUSH_ERR);
+        let ended = Ended { id: request.id, opcode, number: pair.number, ..Ended::default() };
+        match pair.state {
+            STATE_RTS | STATE_SQD => {}
+            STATE_ERR | STATE_SQE => {
+                self.queues.complete(queue, Ended { status: WC_WR_FLUSH_ERR, ..ended }, true);
                 return Ok(());
             }
+            _ => return Err(libc::EINVAL),
+        }
+        if is_denied(&self.regions, domain, &request) {
+            self.fail_with(handle, Ended { status: WC_LOC_PROT_ERR, ..ended }, queue);
+            return Ok(());
         }
         match &mut pair.transport {
             Transport::Datagrams(ud) => {
-                if !matches!(request.opcode, WR_SEND | WR_SEND_WITH_IMMEDIATE) {
-                    return Err(libc::EINVAL);
-                }
-                let to = request.to.ok_or(libc::EINVAL)?;
-                if len > ud.message_max {
-                    ended.status = WC_LOC_LEN_ERR;
-                    self.queues.complete(queue, ended, true);
-                    self.fail(handle, WC_WR_FLUSH_ERR);
-                    return Ok(());
-                }
-                let immediate = (request.opcode == WR_SEND_WITH_IMMEDIATE).then_some(request.word);
-                let there = (to, request.there.0 as u32, request.there.1);
-                let is_solicited = request.flags & SEND_SOLICITED != 0;
-                ud.send(there, &request.parts, immediate, is_solicited, &mut self.out);
-                if is_told {
+                if !send_datagram(ud, &request, len, &mut self.out)? {
+                    self.fail_with(handle, Ended { status: WC_LOC_LEN_ERR, ..ended }, queue);
+                } else if is_told {
                     self.queues.complete(queue, ended, false);
                 }
             }
@@ -287,6 +264,12 @@ impl Adapter {
             }
         }
         Ok(())
+    }
+
+    /// Ends work with what is wrong with it, and all that stands behind it.
+    fn fail_with(&mut self, handle: u32, ended: Ended, queue: u32) {
+        self.queues.complete(queue, ended, true);
+        self.fail(handle, WC_WR_FLUSH_ERR);
     }
 
     /// Posts a receive buffer of these pieces; an error number if it is refused. What the program may not have filled is refused
@@ -308,6 +291,38 @@ impl Adapter {
         receives.free.push_back(Buffer { id, pieces, is_denied });
         Ok(())
     }
+}
+
+/// Whether a request has more pieces, or more bytes to be taken along, than its queue pair takes.
+fn has_no_room(attr: &QpAttr, request: &Request, len: usize) -> bool {
+    let is_inline = request.flags & SEND_INLINE != 0;
+    request.parts.len() > attr.cap.max_send_sge.max(1) as usize
+        || is_inline && len > attr.cap.max_inline_data as usize
+}
+
+/// Whether a piece of a request is not memory that may be used for it.
+fn is_denied(regions: &Regions, domain: u32, request: &Request) -> bool {
+    let needed = if takes_data(request.opcode) { Rights::LOCAL_WRITE } else { Rights::NONE };
+    let is_denied = |Local { span, key }: &Local| {
+        regions.check(*key, span.addr as u64, span.len as u64, needed, domain).is_err()
+    };
+    request.flags & SEND_INLINE == 0 && request.parts.iter().any(is_denied)
+}
+
+/// Lets a datagram leave; false if it is too long.
+fn send_datagram(ud: &mut Ud, request: &Request, len: usize, out: &mut Vec<u8>) -> Result<bool, i32> {
+    let immediate = match request.opcode {
+        WR_SEND => None,
+        WR_SEND_WITH_IMMEDIATE => Some(request.word),
+        _ => return Err(libc::EINVAL),
+    };
+    let to = request.to.ok_or(libc::EINVAL)?;
+    if len > ud.message_max {
+        return Ok(false);
+    }
+    let there = (to, request.there.0 as u32, request.there.1);
+    ud.send(there, &request.parts, immediate, request.flags & SEND_SOLICITED != 0, out);
+    Ok(true)
 }
 
 /// `enum ibv_wc_opcode` of work; `None` if such is not done here.

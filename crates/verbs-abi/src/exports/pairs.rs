@@ -12,6 +12,7 @@ use crate::interfaces::Interface;
 use crate::layout::*;
 use crate::thread;
 use std::ffi::{c_int, c_void};
+use std::io;
 use std::net::IpAddr;
 
 /// `IBV_QP_INIT_ATTR_PD`, the one field of the extended attributes that is known beside the operations to be sent.
@@ -222,27 +223,68 @@ fn note(known: &mut QpAttr, given: &QpAttr, mask: c_int) {
     }
 }
 
+/// What a mask may name, and when its value is wrong.
+type Wrong = (c_int, fn(&QpAttr) -> bool);
+const WRONG: &[Wrong] = &[
+    (PORT, |given| given.port_num != 1),
+    (PKEY, |given| given.pkey_index != 0),
+    (ROUTE, |QpAttr { ah_attr: route, .. }| {
+        route.is_global == 0 || route.port_num != 1 || route.grh.sgid_index != 0
+    }),
+    (PATH_MTU, |given| !(1..=5).contains(&given.path_mtu)),
+    (TIMEOUT, |given| given.timeout > TIMER_MAX),
+    (RNR_TIMER, |given| given.min_rnr_timer > TIMER_MAX),
+    (RETRIES, |given| given.retry_cnt > RETRIES_MAX),
+    (RNR_RETRIES, |given| given.rnr_retry > RETRIES_MAX),
+    (READS, |given| given.max_rd_atomic > REQUESTS_MAX),
+    (DEST_READS, |given| given.max_dest_rd_atomic > REQUESTS_MAX),
+    (DEST, |given| given.dest_qp_num >> 24 != 0),
+];
+
 /// Whether something is wrong with what the mask names, for a queue pair in this state.
 fn is_unfit(from: c_int, given: &QpAttr, mask: c_int) -> bool {
-    let has = |bit| mask & bit != 0;
-    let route = &given.ah_attr;
-    has(CURRENT) && given.cur_qp_state != from
-        || has(PORT) && given.port_num != 1
-        || has(PKEY) && given.pkey_index != 0
-        || has(ROUTE) && (route.is_global == 0 || route.port_num != 1 || route.grh.sgid_index != 0)
-        || has(PATH_MTU) && !(1..=5).contains(&given.path_mtu)
-        || has(TIMEOUT) && given.timeout > TIMER_MAX
-        || has(RNR_TIMER) && given.min_rnr_timer > TIMER_MAX
-        || has(RETRIES) && given.retry_cnt > RETRIES_MAX
-        || has(RNR_RETRIES) && given.rnr_retry > RETRIES_MAX
-        || has(READS) && given.max_rd_atomic > REQUESTS_MAX
-        || has(DEST_READS) && given.max_dest_rd_atomic > REQUESTS_MAX
-        || has(DEST) && given.dest_qp_num >> 24 != 0
+    let is_elsewhere = mask & CURRENT != 0 && given.cur_qp_state != from;
+    is_elsewhere || WRONG.iter().any(|(bit, is_wrong)| mask & bit != 0 && is_wrong(given))
+}
+
+/// The state that a queue pair is to be in; `None` if it cannot get there with what the mask names.
+fn next_state(from: c_int, given: &QpAttr, mask: c_int, is_datagram: bool) -> Option<c_int> {
+    let to = if mask & STATE != 0 { given.qp_state } else { from };
+    let (needed, optional) = allowed(from, to, is_datagram)?;
+    let is_named = mask & needed == needed && mask & !(needed | optional) == 0;
+    let is_end = matches!(to, STATE_RESET | STATE_ERR);
+    ((is_named || is_end) && !is_unfit(from, given, mask)).then_some(to)
 }
 
 /// Address and number of the peer.
 fn destination(attr: &QpAttr) -> (IpAddr, u32) {
     (number::address(&attr.ah_attr.grh.dgid.0), attr.dest_qp_num)
+}
+
+/// What a queue pair does when its state changes.
+fn enter(
+    adapter: &mut Adapter,
+    handle: u32,
+    (from, to): (c_int, c_int),
+    is_datagram: bool,
+) -> io::Result<()> {
+    let Some(pair) = adapter.pairs.get(handle) else { return Ok(()) };
+    match (to, is_datagram) {
+        (STATE_RESET, _) => pair.reset(),
+        (STATE_RTR, false) if from == STATE_INIT => {
+            let (at, number) = destination(&pair.attr);
+            pair.route = Some(Route { at, number });
+            adapter.go(handle)?;
+        }
+        (STATE_SQD, _) | (STATE_RTS, false) if from != STATE_RTR => {
+            if let Transport::Connection(rc) = &mut pair.transport {
+                rc.hold(to == STATE_SQD);
+            }
+            adapter.send(handle);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -251,14 +293,8 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
     let (qp, given) = unsafe { (&mut *qp, &*attr) };
     let Ok(mut adapter) = crate::adapter() else { return libc::EIO };
     let Some(pair) = adapter.pairs.get(qp.handle) else { return libc::EINVAL };
-    let from = pair.state;
-    let to = if mask & STATE != 0 { given.qp_state } else { from };
-    let is_datagram = qp.qp_type == TYPE_UD;
-    let Some((needed, optional)) = allowed(from, to, is_datagram) else { return libc::EINVAL };
-    let is_named = mask & needed == needed && mask & !(needed | optional) == 0;
-    if !is_named && !matches!(to, STATE_RESET | STATE_ERR) || is_unfit(from, given, mask) {
-        return libc::EINVAL;
-    }
+    let (from, is_datagram) = (pair.state, qp.qp_type == TYPE_UD);
+    let Some(to) = next_state(from, given, mask, is_datagram) else { return libc::EINVAL };
     note(&mut pair.attr, given, mask);
     // Packet numbers have 24 bits.
     pair.attr.sq_psn &= 0xff_ffff;
@@ -269,28 +305,8 @@ unsafe extern "C" fn ibv_modify_qp(qp: *mut Qp, attr: *mut QpAttr, mask: c_int) 
         pair.state = to;
     }
     qp.state = to;
-    match (to, is_datagram) {
-        (STATE_RESET, _) => {
-            if let Some(pair) = adapter.pairs.get(qp.handle) {
-                pair.reset();
-            }
-        }
-        (STATE_RTR, false) if from == STATE_INIT => {
-            if let Some(pair) = adapter.pairs.get(qp.handle) {
-                let (at, number) = destination(&pair.attr);
-                pair.route = Some(Route { at, number });
-            }
-            if let Err(error) = adapter.go(qp.handle) {
-                return code(&error);
-            }
-        }
-        (STATE_SQD, _) | (STATE_RTS, false) if from != STATE_RTR => {
-            if let Some(Pair { transport: Transport::Connection(rc), .. }) = adapter.pairs.get(qp.handle) {
-                rc.hold(to == STATE_SQD);
-            }
-            adapter.send(qp.handle);
-        }
-        _ => {}
+    if let Err(error) = enter(&mut adapter, qp.handle, (from, to), is_datagram) {
+        return code(&error);
     }
     drop(adapter);
     if to == STATE_RTR {
