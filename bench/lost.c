@@ -230,8 +230,7 @@ static void measure(const struct variant *v, size_t size, struct load load)
 
 int main(int argc, char **argv)
 {
-	static const struct load loads[] = { { 0, 0 }, { 20, 0 }, { 200, 0 }, { 1000, 0 }, { 200, 30 },
-		                             { 1000, 10 }, { 1000, 30 }, { 1000, 50 } };
+	static const int computing_us[] = { 0, 20, 200, 1000 }, longer_percent[] = { 0, 10, 30, 50 };
 	bench_start(&argc, &argv, "lost", 2, 1 << 10, 4 << 20);
 	out = (uint64_t *)bench_buffer(bench.max * (size_t)bench.ranks);
 	in = (uint64_t *)bench_buffer(bench.max * (size_t)bench.ranks);
@@ -244,9 +243,12 @@ int main(int argc, char **argv)
 		if (!bench_wanted(variants[k].name))
 			continue;
 		for (size_t size = bench_first(); size <= bench.max; size = bench.quick ? bench_next(size) : 4 * size)
-			for (size_t l = 0; l < sizeof loads / sizeof *loads; l++)
-				if (k != 0 || loads[l].us == 0)
-					measure(&variants[k], size, loads[l]);
+			for (int u = 0; u < 4; u++)
+				for (int p = 0; p < 4; p++) {
+					struct load load = { computing_us[u], longer_percent[p] };
+					if ((load.us > 0 || load.percent == 0) && (k != 0 || load.us == 0))
+						measure(&variants[k], size, load);
+				}
 	}
 	return bench_stop();
 }

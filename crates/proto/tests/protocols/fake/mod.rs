@@ -26,12 +26,12 @@ struct Packet {
 /// What a rank does that costs time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
-    /// Copies into a frame.
-    In(usize),
-    /// Copies between memory of its own: out of a frame.
-    Out(usize),
+    /// Copies this into a frame.
+    In(Span),
+    /// Copies between memory of its own: out of a frame, to here.
+    Out(Span),
     /// Reads or writes memory of a peer.
-    Single(usize),
+    Single { from: Span, to: Span },
 }
 
 /// Virtual time, if a test has some: without it a frame arrives when the test says so.
@@ -250,7 +250,7 @@ impl Device for Fake {
         if !has_room {
             return false;
         }
-        self.spend(Effort::In(data.len));
+        self.spend(Effort::In(data));
         let at_ns = self.time().map_or(0, |time| time.arrives_ns());
         let mut net = self.net.borrow_mut();
         let wire = net.wire(self.me, to);
@@ -320,7 +320,7 @@ impl Device for Fake {
     }
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
-        self.spend(Effort::Out(len));
+        self.spend(Effort::Out(Span { addr: to, len }));
         copy(to, from, len);
     }
 
@@ -335,14 +335,14 @@ impl Device for Fake {
 
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         self.access(peer)?;
-        self.spend(Effort::Single(local.len));
+        self.spend(Effort::Single { from: Span { addr: remote, ..local }, to: local });
         copy(local.addr, remote, local.len);
         Ok(())
     }
 
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         self.access(peer)?;
-        self.spend(Effort::Single(local.len));
+        self.spend(Effort::Single { from: local, to: Span { addr: remote, ..local } });
         copy(remote, local.addr, local.len);
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! Virtual time of actors that take turns: whoever is earliest acts. An actor is a coroutine; it gives way
 //! when its time passes, so what it does afterwards is seen by all who come later, and by nobody before.
 
+use super::caches::Caches;
 use crate::fake::{Effort, Time};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use fabric::Span;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -18,6 +20,9 @@ pub struct Costs {
     /// To reach memory of a peer, and bytes copied there in a nanosecond.
     pub call_ns: u64,
     pub singles: u64,
+    /// Bytes that come in a nanosecond from the cache of the core that wrote them, or leave the caches of all that have them.
+    /// Frames always do, and have it in what their copies cost.
+    pub carries: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +37,8 @@ struct Actor {
 
 /// The time of all actors.
 pub struct Hours {
-    costs: Costs,
+    costs: Cell<Costs>,
+    caches: RefCell<Caches>,
     actors: RefCell<Vec<Actor>>,
     current: Cell<usize>,
     yielders: RefCell<Vec<*const Yielder<(), ()>>>,
@@ -44,7 +50,30 @@ impl Hours {
     /// At the beginning.
     pub fn new(costs: Costs) -> Rc<Hours> {
         let (actors, yielders, arrivals) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Rc::new(Hours { costs, actors, current: Cell::new(0), yielders, arrivals })
+        let (costs, caches) = (Cell::new(costs), RefCell::default());
+        Rc::new(Hours { costs, caches, actors, current: Cell::new(0), yielders, arrivals })
+    }
+
+    /// What things cost from here on.
+    pub fn set_costs(&self, costs: Costs) {
+        self.costs.set(costs);
+    }
+
+    /// It costs something from here on to reach this buffer where it lies in another cache. Each actor has a core.
+    pub fn know(&self, buffer: Span) {
+        self.caches.borrow_mut().know(buffer);
+    }
+
+    /// The actor that runs reads a buffer.
+    pub fn read(&self, buffer: Span) {
+        let moves = self.caches.borrow_mut().read(self.current.get(), buffer);
+        self.pass(moves as u64 / self.costs.get().carries);
+    }
+
+    /// It writes one.
+    pub fn write(&self, buffer: Span) {
+        let moves = self.caches.borrow_mut().write(self.current.get(), buffer);
+        self.pass(moves as u64 / self.costs.get().carries);
     }
 
     /// Lets time pass for the actor that runs.
@@ -127,12 +156,17 @@ impl Time for Hours {
     }
 
     fn spend(&self, effort: Effort) {
-        let Costs { frame_ns, copies, call_ns, singles, .. } = self.costs;
-        let ns = match effort {
-            Effort::In(len) => frame_ns + len as u64 / copies,
-            Effort::Out(len) => frame_ns + len as u64 / copies,
-            Effort::Single(len) => call_ns + len as u64 / singles,
+        let Costs { frame_ns, copies, call_ns, singles, carries, .. } = self.costs.get();
+        let (me, mut caches) = (self.current.get(), self.caches.borrow_mut());
+        let (copies_ns, moves) = match effort {
+            Effort::In(from) => (frame_ns + from.len as u64 / copies, caches.read(me, from)),
+            Effort::Out(to) => (frame_ns + to.len as u64 / copies, caches.write(me, to)),
+            Effort::Single { from, to } => {
+                (call_ns + to.len as u64 / singles, caches.read(me, from) + caches.write(me, to))
+            }
         };
+        drop(caches);
+        let ns = copies_ns + moves as u64 / carries;
         self.actors.borrow_mut()[self.current.get()].copied_ns += ns;
         self.pass(ns);
     }
@@ -142,7 +176,7 @@ impl Time for Hours {
     }
 
     fn arrives_ns(&self) -> u64 {
-        let at_ns = self.now_ns() + self.costs.flight_ns;
+        let at_ns = self.now_ns() + self.costs.get().flight_ns;
         self.arrivals.borrow_mut().push(at_ns);
         self.tell_at(at_ns);
         at_ns
