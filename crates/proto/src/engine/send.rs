@@ -11,7 +11,7 @@ use crate::message::op::{OpId, Outcome, Receive, Sending};
 use crate::message::peers::Peer;
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
-use fabric::{Device, Distance, Fault, Rank, Span};
+use fabric::{Device, Distance, Fault, Rank, Rights, Span};
 use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
@@ -197,7 +197,7 @@ impl<D: Device> Engine<D> {
             Some(manner) => manner == Manner::Blocks && self.fits(to, data.len, mode),
         };
         let counts = short && self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
-        let held = counts.then(|| self.frequent(to, data)).flatten();
+        let held = counts.then(|| self.frequent(to, data, Rights::NONE)).flatten();
         let is_watched = counts || manner.is_some();
         if short && held.is_none() && self.leaves_at_once(to, context, tag, data, is_watched.then_some(more))
         {
