@@ -1,7 +1,9 @@
 //! A rank that is told anything by others of its job, by datagrams and over connections: it reads and writes nothing but
-//! what is registered, keeps no more than its limits, ends what was posted once, and goes on or names who is wrong.
+//! what is registered for it, keeps no more than its limits, ends what was posted once, and goes on or names who is wrong.
 
-use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{
+    Charge, Completion, Done, Fault, Local, Nap, Rank, Region, Remote, Rights, Span, Verbs, VerbsCaps,
+};
 use proto::reliable::{Reliable, Settings};
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +27,7 @@ const JOBS: usize = 256 + 64 + 2;
 struct State {
     /// From [`BASE`] on.
     memory: Vec<u8>,
-    regions: BTreeMap<u32, Span>,
+    regions: BTreeMap<u32, (Span, Rights)>,
     receives: VecDeque<(Local, u64)>,
     under_way: VecDeque<Completion>,
     completions: VecDeque<Completion>,
@@ -40,15 +42,26 @@ struct State {
 }
 
 impl State {
-    fn index(&self, span: Span) -> std::ops::Range<usize> {
+    /// Memory that is registered, and not for this alone.
+    fn index(&self, span: Span, other: Rights) -> std::ops::Range<usize> {
         let end = span.addr + span.len;
-        let is_inside = |region: &Span| region.addr <= span.addr && end <= region.addr + region.len;
+        let is_inside = |(region, rights): &(Span, Rights)| {
+            region.addr <= span.addr && end <= region.addr + region.len && *rights != other
+        };
         assert!(span.len == 0 || self.regions.values().any(is_inside), "{span:?} is not registered");
         if span.len == 0 { 0..0 } else { span.addr - BASE..end - BASE }
     }
 
+    fn read(&self, span: Span) -> &[u8] {
+        &self.memory[self.index(span, Rights::REMOTE_WRITE)]
+    }
+
+    fn written(&self, span: Span) -> std::ops::Range<usize> {
+        self.index(span, Rights::REMOTE_READ)
+    }
+
     fn gather(&self, parts: &[Local]) -> Vec<u8> {
-        parts.iter().flat_map(|part| &self.memory[self.index(part.span)]).copied().collect()
+        parts.iter().flat_map(|part| self.read(part.span)).copied().collect()
     }
 
     /// Work is posted over a connection.
@@ -69,12 +82,15 @@ impl State {
         true
     }
 
-    /// A peer with a connection writes where it may, which is to all that is registered.
+    /// A peer with a connection writes where it may.
     fn write(&mut self, content: &[u8]) {
         let [key, offset, bytes @ ..] = content else { return };
-        let Some(region) = self.regions.get(&u32::from(*key)) else { return };
+        let Some((region, rights)) = self.regions.get(&u32::from(*key)) else { return };
+        if !rights.include(Rights::REMOTE_WRITE) {
+            return;
+        }
         let to = region.part(usize::from(*offset) * 8, bytes.len());
-        let at = self.index(to);
+        let at = self.written(to);
         self.memory[at].copy_from_slice(&bytes[..to.len]);
     }
 
@@ -82,7 +98,7 @@ impl State {
     fn come(&mut self, from: Rank, bytes: &[u8], datagram: bool) {
         let Some((buffer, work)) = self.receives.pop_front() else { return };
         let len = bytes.len().min(buffer.span.len);
-        let at = self.index(buffer.span.part(0, len));
+        let at = self.written(buffer.span.part(0, len));
         self.memory[at].copy_from_slice(&bytes[..len]);
         let done = Done::Received { from, len, datagram };
         self.completions.push_back(Completion { work, done, result: Ok(()) });
@@ -141,15 +157,15 @@ impl Verbs for Adapter {
     }
 
     /// Keys are used again.
-    fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, _rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
         let mut state = self.state();
         let key = (1..).find(|key| !state.regions.contains_key(key)).expect("there are many");
-        state.regions.insert(key, span);
-        Ok(key)
+        state.regions.insert(key, (span, rights));
+        Ok(Region::of(key))
     }
 
-    fn deregister(&mut self, _rail: usize, key: u32) {
-        self.state().regions.remove(&key).expect("it is registered");
+    fn deregister(&mut self, _rail: usize, region: Region) {
+        self.state().regions.remove(&region.local).expect("it is registered");
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -171,7 +187,7 @@ impl Verbs for Adapter {
 
     fn post_receive(&mut self, _rail: usize, buffer: Local, work: u64) {
         let mut state = self.state();
-        state.index(buffer.span);
+        state.written(buffer.span);
         state.receives.push_back((buffer, work));
         assert!(state.receives.len() <= BUFFERS);
     }
@@ -198,7 +214,7 @@ impl Verbs for Adapter {
         work: u64,
     ) -> Result<bool, Fault> {
         let mut state = self.state();
-        state.gather(&[local]);
+        state.written(local.span);
         state.post(from, work, Done::Read)
     }
 
@@ -212,19 +228,19 @@ impl Verbs for Adapter {
 
     fn copy(&mut self, to: usize, from: usize, len: usize) {
         let mut state = self.state();
-        let from = state.index(Span { addr: from, len });
-        let to = state.index(Span { addr: to, len });
-        state.memory.copy_within(from, to.start);
+        let data = state.read(Span { addr: from, len }).to_vec();
+        let to = state.written(Span { addr: to, len });
+        state.memory[to].copy_from_slice(&data);
     }
 
     fn peek_bytes(&self, data: Span, out: &mut [u8]) {
         let state = self.state();
-        out.copy_from_slice(&state.memory[state.index(data)]);
+        out.copy_from_slice(state.read(data));
     }
 
     fn poke_bytes(&mut self, to: usize, bytes: &[u8]) {
         let mut state = self.state();
-        let at = state.index(Span { addr: to, len: bytes.len() });
+        let at = state.written(Span { addr: to, len: bytes.len() });
         state.memory[at].copy_from_slice(bytes);
     }
 
@@ -303,12 +319,13 @@ impl Told {
         };
         let adapter = Adapter { caps, state: state.clone() };
         let mut verbs = Reliable::new(adapter, settings).expect("it has datagrams");
-        let mut memory = || {
+        let mut memory = |rights| {
             let span = verbs.allocate(LEN);
-            Local { span, key: verbs.register(0, span).expect("there is room") }
+            verbs.register(0, span, rights).expect("there is room").local(span)
         };
-        let (given, own) = (memory(), memory());
-        let receives: BTreeMap<u64, Local> = (0..RECEIVES).map(|work| (work, memory())).collect();
+        let (given, own) = (memory(Rights::ALL), memory(Rights::LOCAL_WRITE));
+        let receives: BTreeMap<u64, Local> =
+            (0..RECEIVES).map(|work| (work, memory(Rights::LOCAL_WRITE))).collect();
         receives.iter().for_each(|(work, buffer)| verbs.post_receive(0, *buffer, *work));
         let posted = BTreeMap::new();
         Told { verbs, state, given, own, receives, posted, next: 1000, lost: [false; RANKS] }
@@ -352,11 +369,12 @@ impl Told {
         }
     }
 
-    /// The region that peers may use ends, and another begins, which may be shorter.
+    /// The region that peers may use ends, and another begins, which may be shorter, and is there to be read or to be written to.
     fn register_anew(&mut self, len: u8) {
-        self.verbs.deregister(0, self.given.key);
-        self.given.span = self.given.span.part(0, usize::from(len));
-        self.given.key = self.verbs.register(0, self.given.span).expect("there is room");
+        self.verbs.deregister(0, Region::of(self.given.key));
+        let span = self.given.span.part(0, usize::from(len));
+        let rights = if len & 1 == 0 { Rights::REMOTE_READ } else { Rights::REMOTE_WRITE };
+        self.given = self.verbs.register(0, span, rights).expect("there is room").local(span);
     }
 
     /// Takes in what has come; whether all is well.

@@ -2,6 +2,7 @@
 
 use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Rank, Span};
+use crate::rights::{Region, Rights};
 use crate::verbs::{Atomic, Charge, Completion, Local, Remote, Verbs, VerbsCaps};
 use crate::waiting::Nap;
 
@@ -65,7 +66,6 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn now_ns() -> u64;
         fn distance(peer: Rank) -> Distance;
         fn costs(distance: Distance) -> Costs;
-        fn may_write(rail: usize, key: u32) -> bool;
         fn memory_changed() -> bool;
         fn may_leave(peer: Rank) -> bool;
         fn owes() -> bool;
@@ -73,12 +73,12 @@ impl<A: Verbs, B: Verbs> Verbs for Either<A, B> {
         fn load(addr: usize) -> u64;
         acting:
         fn allocate(len: usize) -> Span;
-        fn register(rail: usize, span: Span) -> Result<u32, Fault>;
-        fn deregister(rail: usize, key: u32);
+        fn register(rail: usize, span: Span, rights: Rights) -> Result<Region, Fault>;
+        fn deregister(rail: usize, region: Region);
         fn watch(span: Span) -> bool;
         fn take_changes(gone: &mut Vec<Span>);
         fn is_unchanged(span: Span) -> bool;
-        fn frames(rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool;
+        fn frames(rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool;
         fn post_send(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_datagram(to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault>;
         fn post_receive(rail: usize, buffer: Local, work: u64);

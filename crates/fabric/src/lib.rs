@@ -8,6 +8,7 @@ pub mod either;
 pub mod estimate;
 pub mod pair;
 mod rate;
+pub mod rights;
 pub mod settings;
 pub mod shares;
 pub mod spread;
@@ -21,6 +22,7 @@ pub use device::{Caps, Device, Exchange, Fault, Frame, PIECE_STEP, Rank, Reading
 pub use either::Either;
 pub use pair::{Pair, PairNap};
 pub use rate::Rate;
+pub use rights::{Region, Rights};
 pub use shares::{NoShares, Share, ShareWord, Shares};
 pub use table::{Table, begin_with_one};
 pub use transfers::{Immediate, Transfers};

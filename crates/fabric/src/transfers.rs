@@ -1,6 +1,7 @@
 //! Transfers of registered memory that are posted and end by themselves, and the memory they need.
 
 use crate::device::{Fault, Rank, Span};
+use crate::rights::{Region, Rights};
 use crate::verbs::{Atomic, Local, Remote};
 use std::collections::VecDeque;
 
@@ -10,16 +11,12 @@ pub trait Transfers {
     fn rails(&self) -> usize {
         1
     }
-    /// Registers memory with one adapter; its key. Asked for where [`crate::Caps::registration`] is set.
-    fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
-        Ok(0)
-    }
-    /// Whether what is registered so may be written to: memory that this process may only read is registered to be read.
-    fn may_write(&self, _rail: usize, _key: u32) -> bool {
-        true
+    /// Registers memory with one adapter, for these uses. Asked for where [`crate::Caps::registration`] is set.
+    fn register(&mut self, _rail: usize, _span: Span, _rights: Rights) -> Result<Region, Fault> {
+        Ok(Region::default())
     }
     /// Gives a registration back.
-    fn deregister(&mut self, _rail: usize, _key: u32) {}
+    fn deregister(&mut self, _rail: usize, _region: Region) {}
     /// The unit of registration, in bytes: a power of two.
     fn page_bytes(&self) -> usize {
         4096
@@ -43,9 +40,9 @@ pub trait Transfers {
         true
     }
     /// Adds to `out` the number of the frame of physical memory that each page of a span lies in now, of memory that is
-    /// registered under this key. False if nobody shows them, or they may change under a registration that is in order, because the adapter
+    /// registered so. False if nobody shows them, or they may change under a registration that is in order, because the adapter
     /// goes by addresses.
-    fn frames(&mut self, _rail: usize, _key: u32, _span: Span, _out: &mut Vec<u64>) -> bool {
+    fn frames(&mut self, _rail: usize, _region: Region, _span: Span, _out: &mut Vec<u64>) -> bool {
         false
     }
     /// Starts to write registered memory to memory of `to`; it ends as a completion with this

@@ -1,7 +1,7 @@
 //! What an adapter with registered memory offers: the verbs, cut to what the protocols use.
 //!
 //! Memory is registered with an adapter (a *rail*) before it takes part in any transfer and gets
-//! a key; work is posted to the queue pair of a peer over one rail and ends as a completion. Nothing
+//! two keys, one for what its own rank posts and one for peers; work is posted to the queue pair of a peer over one rail and ends as a completion. Nothing
 //! here blocks, copies behind the back of the caller or calls back. The simulator, the software
 //! adapter and real adapters implement [`Verbs`]; `proto::channel` makes of it the frames that the
 //! engine asks of every [`crate::Device`].
@@ -19,10 +19,15 @@
 //! - *Inside writes.* An aligned word lands whole. Only where [`VerbsCaps::writes_in_order`] says
 //!   so do the bytes of a write become visible in the order of their addresses, and writes to one
 //!   peer over one rail one after the other.
+//! - *Rights.* Memory is registered for what it is needed for ([`Rights`]), and an adapter does with it nothing else for a peer:
+//!   such work fails, and no byte of that memory is changed or told. An adapter may allow more than was asked for where it
+//!   must: one of iWARP in hardware lets a peer write where this rank places what it reads, for the peer answers
+//!   by writing. Rights to what an adapter cannot do at all are of no meaning. To keep to them in what it posts is up to a rank.
 //! - *Room.* A queue that is full is that of one peer over one rail; the others take work.
 
 use crate::costs::{Costs, Distance};
 use crate::device::{Fault, Rank, Span};
+use crate::rights::{Region, Rights};
 use crate::waiting::Nap;
 
 /// Of what begins while nothing is under way to a peer so many bytes of datagrams leave at once: it takes them in while this rank puts together
@@ -34,7 +39,7 @@ pub const FIRST_BYTES: usize = 32 << 10;
 pub struct Local {
     /// Where it is.
     pub span: Span,
-    /// Its key; of no meaning for data that travels inline.
+    /// Its key here ([`Region::local`]); of no meaning for data that travels inline.
     pub key: u32,
 }
 
@@ -43,7 +48,7 @@ pub struct Local {
 pub struct Remote {
     /// Address in the peer's process.
     pub addr: u64,
-    /// The key it was registered under there.
+    /// The key it is known to peers by ([`Region::remote`]).
     pub key: u32,
 }
 
@@ -175,14 +180,10 @@ pub trait Verbs {
 
     /// Memory of the library, `len` bytes of zeros, valid as long as the device.
     fn allocate(&mut self, len: usize) -> Span;
-    /// Registers memory with one adapter; its key. The limits are errors, see [`VerbsCaps`].
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault>;
-    /// As [`crate::Transfers::may_write`].
-    fn may_write(&self, _rail: usize, _key: u32) -> bool {
-        true
-    }
+    /// Registers memory with one adapter, for these uses. The limits are errors, see [`VerbsCaps`].
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault>;
     /// Gives a registration back.
-    fn deregister(&mut self, rail: usize, key: u32);
+    fn deregister(&mut self, rail: usize, region: Region);
 
     /// As [`crate::Transfers::watch`].
     fn watch(&mut self, _span: Span) -> bool {
@@ -201,7 +202,7 @@ pub trait Verbs {
         true
     }
     /// As [`crate::Transfers::frames`].
-    fn frames(&mut self, _rail: usize, _key: u32, _span: Span, _out: &mut Vec<u64>) -> bool {
+    fn frames(&mut self, _rail: usize, _region: Region, _span: Span, _out: &mut Vec<u64>) -> bool {
         false
     }
 

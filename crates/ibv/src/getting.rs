@@ -106,7 +106,7 @@ impl Rail {
         self.open_handle(peer, to)?;
         let order = Order::Datagram(&[note], &self.handles[&peer], to.hellos, self.key, me as u32);
         let Some(hellos) = &self.hellos else { return Ok(()) };
-        let posted = hellos.post(&order, id(HELLO_OUT, slot), 0, &self.local_keys);
+        let posted = hellos.post(&order, id(HELLO_OUT, slot), 0);
         if posted.is_err() {
             self.hellos_free.push(slot);
         }

@@ -8,7 +8,6 @@ use crate::card::UNKNOWN;
 use crate::library::{Library, text};
 use fabric::{Atomic, Local, Remote, Span};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::mem::{MaybeUninit, offset_of, zeroed};
 use std::os::fd::BorrowedFd;
@@ -309,8 +308,8 @@ impl Hub {
     }
 
     /// Gives a buffer for messages of any connection.
-    pub fn post_receive(&self, buffer: Local, id: u64, keys: &LocalKeys) -> Result<(), String> {
-        let mut piece = sge(buffer, keys);
+    pub fn post_receive(&self, buffer: Local, id: u64) -> Result<(), String> {
+        let mut piece = sge(buffer);
         let mut order = RecvWr { wr_id: id, next: null_mut(), sg_list: &mut piece, num_sge: 1 };
         let mut bad = null_mut();
         // SAFETY: the queue is there as long as this; the order is copied.
@@ -347,7 +346,6 @@ impl Drop for Hub {
 pub struct Region {
     raw: *mut Mr,
     is_pinned: bool,
-    may_write: bool,
     /// The domain is there as long as this.
     hub: Arc<Hub>,
 }
@@ -362,13 +360,7 @@ impl Region {
         // SAFETY: a domain; the kernel looks whether the memory is there.
         let raw =
             made_or_number(|| unsafe { (hub.adapter.library.reg_mr)(hub.domain, at, span.len, access) })?;
-        let (is_pinned, may_write) = (access & ACCESS_ON_DEMAND == 0, access != ACCESS_READ);
-        Ok(Region { raw, is_pinned, may_write, hub: hub.clone() })
-    }
-
-    /// Whether peers may write to it, and this adapter.
-    pub fn may_write(&self) -> bool {
-        self.may_write
+        Ok(Region { raw, is_pinned: access & ACCESS_ON_DEMAND == 0, hub: hub.clone() })
     }
 
     /// Whether the kernel holds its pages for the adapter, as it does unless they are taken on demand.
@@ -376,10 +368,10 @@ impl Region {
         self.is_pinned
     }
 
-    /// Its key for work that is posted here, and for peers.
-    pub fn keys(&self) -> (u32, u32) {
+    /// Its keys.
+    pub fn keys(&self) -> fabric::Region {
         // SAFETY: made by `new`.
-        unsafe { ((*self.raw).lkey, (*self.raw).rkey) }
+        unsafe { fabric::Region { local: (*self.raw).lkey, remote: (*self.raw).rkey } }
     }
 }
 
@@ -480,7 +472,7 @@ impl Pair {
 
     /// Posts work, of which a completion tells; `flags` are those of `enum ibv_send_flags` beside that. With `SEND_INLINE` its
     /// payload is free at once.
-    pub fn post(&self, order: &Order, id: u64, flags: u32, keys: &LocalKeys) -> Result<(), c_int> {
+    pub fn post(&self, order: &Order, id: u64, flags: u32) -> Result<(), c_int> {
         let mut pieces = [Sge { addr: 0, length: 0, lkey: 0 }; PIECES];
         let (opcode, parts, wr, word) = match order {
             Order::Send(parts) => (WR_SEND, *parts, None, 0),
@@ -498,7 +490,7 @@ impl Pair {
             }
         };
         for (piece, part) in pieces.iter_mut().zip(parts) {
-            *piece = sge(*part, keys);
+            *piece = sge(*part);
         }
         // SAFETY: of numbers and pointers alone, for which zeros are values.
         let mut wr_out: SendWr = unsafe { zeroed() };
@@ -521,8 +513,8 @@ impl Pair {
     }
 
     /// Gives a buffer for datagrams, in front of which their routing headers go to `head`.
-    pub fn post_receive(&self, head: Local, buffer: Local, id: u64, keys: &LocalKeys) -> Result<(), String> {
-        let mut pieces = [sge(head, keys), sge(buffer, keys)];
+    pub fn post_receive(&self, head: Local, buffer: Local, id: u64) -> Result<(), String> {
+        let mut pieces = [sge(head), sge(buffer)];
         let mut order = RecvWr { wr_id: id, next: null_mut(), sg_list: pieces.as_mut_ptr(), num_sge: 2 };
         let mut bad = null_mut();
         // SAFETY: as above.
@@ -541,13 +533,9 @@ impl Drop for Pair {
     }
 }
 
-/// The keys that work of this rank names regions by, by those that peers do; where they are the same nothing.
-pub type LocalKeys = HashMap<u32, u32>;
-
 #[inline]
-fn sge(part: Local, keys: &LocalKeys) -> Sge {
-    let lkey = if keys.is_empty() { part.key } else { keys.get(&part.key).copied().unwrap_or(part.key) };
-    Sge { addr: part.span.addr as u64, length: part.span.len as u32, lkey }
+fn sge(part: Local) -> Sge {
+    Sge { addr: part.span.addr as u64, length: part.span.len as u32, lkey: part.key }
 }
 
 fn changes(remote: Remote, atomic: Atomic) -> (c_int, Target) {

@@ -6,8 +6,8 @@ use crate::contact::{Contact, Phase};
 use crate::find::{Choice, Port};
 use crate::hello::{self, Hello};
 use crate::library::WITHOUT;
-use crate::objects::{FULL, Handle, Hub, LocalKeys, Order, PIECES, Pages, Pair, Region, meaning, why};
-use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Span, Table};
+use crate::objects::{FULL, Handle, Hub, Order, PIECES, Pages, Pair, Region, meaning, why};
+use fabric::{Atomic, Completion, Done, Fault, Local, Rank, Remote, Rights, Span, Table};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -140,9 +140,8 @@ pub struct Rail {
     /// Buffers for hellos, and slots for those that leave.
     hellos_in: u32,
     pub(crate) hellos_free: Vec<u32>,
-    /// Of memory that is registered, by the key that peers use; and the key for work of this rank, where that is another.
+    /// Of memory that is registered, by the key for work of this rank.
     regions: HashMap<u32, Region>,
-    pub(crate) local_keys: LocalKeys,
     notes: Local,
     /// Whether the kernel knows its adapter.
     is_known: bool,
@@ -202,7 +201,7 @@ fn line(port: &Port, traffic: Traffic) -> Result<Option<Line>, String> {
 /// Memory for hellos, and in front of them for what stands in front of datagrams.
 fn paper(hub: &Arc<Hub>) -> Result<(Pages, Region), String> {
     let pages = Pages::new(HEAD + (HELLOS_IN + HELLOS_OUT) as usize * hello::LEN);
-    let region = Region::new(hub, pages.span(), ACCESS_ALL).map_err(why)?;
+    let region = Region::new(hub, pages.span(), ACCESS_LOCAL_WRITE).map_err(why)?;
     Ok((pages, region))
 }
 
@@ -242,7 +241,7 @@ impl Rail {
         let datagrams = (traffic != Traffic::Messages).then(|| pair(cap)).transpose();
         let datagrams = datagrams.map_err(|why| lacks("queue pair for datagrams", why))?;
         let (pages, region) = paper(&hub).map_err(|why| lacks("registered memory", why))?;
-        let notes = Local { span: pages.span(), key: region.keys().0 };
+        let notes = region.keys().local(pages.span());
         let mut rail = Rail {
             contacts: Vec::new(),
             is_armed: false,
@@ -265,7 +264,6 @@ impl Rail {
             hellos_in: if port.kind == IWARP { 0 } else { hellos_in },
             hellos_free: (0..hellos_out).collect(),
             regions: HashMap::new(),
-            local_keys: LocalKeys::new(),
             notes,
             is_known: Path::new(KNOWN).join(&port.adapter.name).exists(),
             pages_on_demand: None,
@@ -344,20 +342,16 @@ impl Rail {
 
     pub(crate) fn expect_hello(&self, slot: u32) -> Result<(), String> {
         let Some(hellos) = &self.hellos else { return Ok(()) };
-        hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot), &self.local_keys)
+        hellos.post_receive(self.head(), self.note(slot), id(HELLO_IN, slot))
     }
 
-    /// Registers memory; its key.
-    pub fn register(&mut self, span: Span) -> Result<u32, Fault> {
-        let kept = Region::new(&self.hub, span, self.access());
-        // What this process may only read can be read by others, too.
-        let kept = kept.or_else(|number| match number {
-            libc::EFAULT | libc::EACCES => Region::new(&self.hub, span, ACCESS_READ).map_err(|_| number),
-            _ => Err(number),
-        });
+    /// Registers memory for these uses.
+    pub fn register(&mut self, span: Span, rights: Rights) -> Result<fabric::Region, Fault> {
+        let access = self.access_for(rights);
+        let kept = Region::new(&self.hub, span, access);
         // Where memory cannot be locked the adapter may do without.
         let region = kept.or_else(|number| match self.pages_on_demand() {
-            true => Region::new(&self.hub, span, self.access() | ACCESS_ON_DEMAND).map_err(|_| number),
+            true => Region::new(&self.hub, span, access | ACCESS_ON_DEMAND).map_err(|_| number),
             false => Err(number),
         });
         match region {
@@ -373,30 +367,21 @@ impl Rail {
         }
     }
 
-    /// Whether this region may be written to.
-    pub fn may_write(&self, key: u32) -> bool {
-        self.regions.get(&key).is_none_or(Region::may_write)
-    }
-
     /// Whether this region's pages stay where they are because the adapter holds them: not where it takes them on demand, and adapters
     /// that the kernel does not know, as Tern's, go by addresses.
-    pub fn holds_pages(&self, key: u32) -> bool {
-        self.is_known && self.regions.get(&key).is_some_and(Region::is_pinned)
+    pub fn holds_pages(&self, region: fabric::Region) -> bool {
+        self.is_known && self.regions.get(&region.local).is_some_and(Region::is_pinned)
     }
 
-    fn keep(&mut self, region: Region) -> u32 {
-        let (local, remote) = region.keys();
-        if local != remote {
-            self.local_keys.insert(remote, local);
-        }
-        self.regions.insert(remote, region);
-        remote
+    fn keep(&mut self, region: Region) -> fabric::Region {
+        let keys = region.keys();
+        self.regions.insert(keys.local, region);
+        keys
     }
 
     /// Gives a registration back.
-    pub fn deregister(&mut self, key: u32) {
-        self.local_keys.remove(&key);
-        assert!(self.regions.remove(&key).is_some(), "what is given back is registered");
+    pub fn deregister(&mut self, region: fabric::Region) {
+        assert!(self.regions.remove(&region.local).is_some(), "what is given back is registered");
     }
 
     /// Posts to a peer that is connected; false if there is no room.
@@ -426,7 +411,7 @@ impl Rail {
                 // 10.8.3.3), unless it is told to wait.
                 let fence = if contact.atomics > 0 { SEND_FENCE } else { 0 };
                 let inline = if inline { SEND_INLINE } else { 0 };
-                pair.post(order, id(FLIGHT, flight), fence | inline, &self.local_keys)
+                pair.post(order, id(FLIGHT, flight), fence | inline)
             }
             false => Err(FULL),
         };
@@ -468,7 +453,7 @@ impl Rail {
             .datagrams
             .as_ref()
             .ok_or_else(|| fault("this adapter was opened without datagrams".into()))?;
-        match pair.post(&order, id(FLIGHT, flight), 0, &self.local_keys) {
+        match pair.post(&order, id(FLIGHT, flight), 0) {
             Ok(()) => Ok(true),
             Err(error) => {
                 self.flights.remove(flight);
@@ -497,9 +482,23 @@ impl Rail {
         }
     }
 
-    /// What peers may do with memory of this rank.
+    /// What peers may do over a queue pair, with memory that is registered for it.
     pub(crate) fn access(&self) -> i32 {
         ACCESS_ALL | if self.port.device.atomic_cap == ATOMIC_NONE { 0 } else { ACCESS_ATOMIC }
+    }
+
+    /// As the library says what memory is registered for.
+    fn access_for(&self, rights: Rights) -> i32 {
+        let write = if self.line.is_some() { ACCESS_LOCAL_WRITE | ACCESS_WRITE } else { ACCESS_LOCAL_WRITE };
+        let all = [
+            // A peer of iWARP answers a read by writing, to the key of where that goes (RFC 5040 section 4.4).
+            (Rights::LOCAL_WRITE, write),
+            (Rights::REMOTE_READ, ACCESS_READ),
+            (Rights::REMOTE_WRITE, ACCESS_WRITE),
+            (Rights::REMOTE_ATOMIC, self.access() & ACCESS_ATOMIC),
+        ];
+        let given = all.into_iter().filter(|(right, _)| rights.include(*right));
+        given.fold(0, |access, (_, more)| access | more)
     }
 
     fn pages_on_demand(&mut self) -> bool {
@@ -562,11 +561,11 @@ impl Rail {
         match (&self.datagrams, filling.is_for_datagrams) {
             (Some(pair), true) => {
                 self.own.0 += 1;
-                pair.post_receive(self.head(), buffer, id, &self.local_keys)
+                pair.post_receive(self.head(), buffer, id)
             }
             _ => {
                 self.shared.0 += 1;
-                self.hub.post_receive(buffer, id, &self.local_keys)
+                self.hub.post_receive(buffer, id)
             }
         }
     }

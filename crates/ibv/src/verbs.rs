@@ -4,8 +4,8 @@ use crate::device::Ibv;
 use crate::objects::{Order, Pages};
 use crate::watch::Owed;
 use fabric::{
-    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs,
-    VerbsCaps,
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Region, Remote, Rights, Span,
+    Verbs, VerbsCaps,
 };
 use memhook::{Frames, Monitor};
 use rnic::driver::memory;
@@ -97,16 +97,12 @@ impl Verbs for Ibv {
         span
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
-        self.rails[rail].register(span)
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
+        self.rails[rail].register(span, rights)
     }
 
-    fn may_write(&self, rail: usize, key: u32) -> bool {
-        self.rails[rail].may_write(key)
-    }
-
-    fn deregister(&mut self, rail: usize, key: u32) {
-        self.rails[rail].deregister(key);
+    fn deregister(&mut self, rail: usize, region: Region) {
+        self.rails[rail].deregister(region);
     }
 
     fn watch(&mut self, span: Span) -> bool {
@@ -128,9 +124,9 @@ impl Verbs for Ibv {
         self.monitor().is_some_and(|monitor| monitor.is_unchanged(span))
     }
 
-    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+    fn frames(&mut self, rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool {
         let shown = self.frames.get_or_insert_with(|| Frames::open().ok());
-        self.rails[rail].holds_pages(key) && shown.as_ref().is_some_and(|frames| frames.of(span, out))
+        self.rails[rail].holds_pages(region) && shown.as_ref().is_some_and(|frames| frames.of(span, out))
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

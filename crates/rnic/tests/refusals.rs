@@ -17,6 +17,7 @@ struct Victim {
     host: Host,
     open: u32,
     read_only: u32,
+    write_only: u32,
     foreign: u32,
     ended: u32,
 }
@@ -29,11 +30,12 @@ fn victim(crc: bool) -> Victim {
     let regions = &mut host.regions;
     let open = regions.register(OPEN, OPEN_LEN, Rights::ALL, DOMAIN).unwrap();
     let read_only = regions.register(OPEN, OPEN_LEN, Rights::REMOTE_READ, DOMAIN).unwrap();
+    let write_only = regions.register(OPEN, OPEN_LEN, Rights::REMOTE_WRITE, DOMAIN).unwrap();
     let foreign = regions.register(OPEN, OPEN_LEN, Rights::ALL, DOMAIN + 1).unwrap();
     let ended = regions.register(OPEN, OPEN_LEN, Rights::ALL, DOMAIN).unwrap();
     assert!(regions.deregister(ended));
     host.memory.buffers.push_back((BASE, 64));
-    Victim { host, open, read_only, foreign, ended }
+    Victim { host, open, read_only, write_only, foreign, ended }
 }
 
 /// Feeds a stream to a victim in whole and byte by byte, with and without CRC.
@@ -127,6 +129,7 @@ fn an_empty_segment_names_nothing() {
 fn requests_for_what_is_not_theirs() {
     refused(Cause::RDMAP_STAG, |v| ask(1, read(v.ended, OPEN, 1)));
     refused(Cause::RDMAP_DOMAIN, |v| ask(1, read(v.foreign, OPEN, 1)));
+    refused(Cause::RDMAP_RIGHTS, |v| ask(1, read(v.write_only, OPEN, 1)));
     refused(Cause::RDMAP_BOUNDS, |v| ask(1, read(v.open, OPEN, 0x101)));
     refused(Cause::RDMAP_WRAP, |v| ask(1, read(v.open, u64::MAX - 1, 3)));
     refused(Cause::RDMAP_WRAP, |v| ask(1, ReadRequest { sink_to: u64::MAX, ..read(v.open, OPEN, 3) }));
@@ -135,6 +138,7 @@ fn requests_for_what_is_not_theirs() {
     assert_eq!((request.len, request.sink_stag, terminate.segment_len), (1, 9, Some(46)));
     refused(Cause::RDMAP_STAG, |v| atomic(v.ended, OPEN, ADD));
     refused(Cause::RDMAP_RIGHTS, |v| atomic(v.read_only, OPEN, ADD));
+    refused(Cause::RDMAP_RIGHTS, |v| atomic(v.write_only, OPEN, ADD));
     refused(Cause::RDMAP_BOUNDS, |v| atomic(v.open, OPEN + OPEN_LEN - 7, ADD));
     refused(Cause::RDMAP_STREAM, |v| atomic(v.open, OPEN + 4, ADD));
     refused(Cause::RDMAP_OPCODE, |v| atomic(v.open, OPEN, None));

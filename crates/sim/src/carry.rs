@@ -1,6 +1,6 @@
 //! The way of a message: posted, arriving at the other adapter, landing in memory, acknowledged.
 
-use fabric::{Done, Fault, Local, Remote, Span};
+use fabric::{Done, Fault, Local, Remote, Rights, Span};
 use mpi::mem;
 
 use crate::adapter::Passage;
@@ -225,7 +225,9 @@ impl Net {
         if !self.seats[to as usize].is_alive() {
             return self.refuse(index, Fault::PeerGone(to as usize));
         }
-        if let Err(text) = self.seats[to as usize].regions.check(Some(rail as usize), wanted) {
+        if let Err(text) =
+            self.seats[to as usize].regions.check(Some(rail as usize), wanted, Rights::REMOTE_READ)
+        {
             let from = self.messages.at(index).from;
             let text = format!("read by rank {from} from rank {to}: {text}");
             return self.refuse(index, Fault::Device(text));
@@ -359,12 +361,18 @@ impl Net {
         let rail = (kind != Opcode::Send && kind != Opcode::Datagram).then_some(rail as usize);
         let about = |text| format!("{} of {len} bytes by rank {from} at rank {to}: {text}", kind.name());
         if len > 0 {
-            self.seats[to as usize].regions.check(rail, there).map_err(about)?;
+            let needed = match kind {
+                Opcode::Write => Rights::REMOTE_WRITE,
+                Opcode::ReadRequest | Opcode::ReadData => Rights::REMOTE_READ,
+                Opcode::Send | Opcode::Datagram => Rights::LOCAL_WRITE,
+            };
+            self.seats[to as usize].regions.check(rail, there, needed).map_err(about)?;
         }
         if !message.is_inline {
+            let needed = if kind == Opcode::ReadData { Rights::LOCAL_WRITE } else { Rights::NONE };
             for part in &message.parts[..message.count] {
                 let mine = &self.seats[from as usize].regions;
-                mine.check(Some(message.rail as usize), *part)
+                mine.check(Some(message.rail as usize), *part, needed)
                     .map_err(|text| about(format!("own memory: {text}")))?;
             }
         }

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use fabric::{Charge, Completion, Costs, Distance, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{
+    Charge, Completion, Costs, Distance, Fault, Local, Rank, Region, Remote, Rights, Span, Verbs, VerbsCaps,
+};
 use mpi::mem;
 
 use crate::carry::Post;
@@ -102,10 +104,12 @@ impl<'y> Nic<'y> {
                 return Ok(false);
             }
             if !is_inline {
+                // What is read is placed there.
+                let needed = if kind == Opcode::ReadRequest { Rights::LOCAL_WRITE } else { Rights::NONE };
                 for part in parts {
                     let about =
                         |text| Fault::Device(format!("{} to rank {to}: own memory: {text}", kind.name()));
-                    seat.regions.check(Some(rail), *part).map_err(about)?;
+                    seat.regions.check(Some(rail), *part, needed).map_err(about)?;
                 }
             }
             let stall = net.faults.stall;
@@ -158,27 +162,27 @@ impl<'y> Verbs for Nic<'y> {
         self.net().borrow_mut().arena.allocate(len, self.caps.page_bytes)
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
         let limits = &self.cluster.registration;
         let key = {
             let net = &mut *self.net().borrow_mut();
             net.counters.registered += 1;
-            net.seats[self.clock.me as usize].regions.add(rail, span, limits)?
+            net.seats[self.clock.me as usize].regions.add(rail, span, rights, limits)?
         };
         let (once, page) = limits.register_ns;
         let time = once + page * pages(span.len, limits.page_bytes) as f64;
         self.clock.spend("register", ps(time), span.len);
-        Ok(key)
+        Ok(Region::of(key))
     }
 
-    fn deregister(&mut self, rail: usize, key: u32) {
+    fn deregister(&mut self, rail: usize, region: Region) {
         let limits = &self.cluster.registration;
         // What has landed until now landed while the memory was registered.
         self.clock.settle();
         let removed = {
             let net = &mut *self.net().borrow_mut();
             net.counters.deregistered += 1;
-            net.seats[self.clock.me as usize].regions.remove(rail, key, limits)
+            net.seats[self.clock.me as usize].regions.remove(rail, region.local, limits)
         };
         let len = removed.unwrap_or_else(|text| panic!("rank {}: deregister: {text}", self.clock.me));
         let (once, page) = limits.deregister_ns;

@@ -1,6 +1,6 @@
-//! Registered memory of one rank, and the check that every access is inside it.
+//! Registered memory of one rank, and the check that every access is inside it, and to what it is registered for.
 
-use fabric::{Fault, Local, Span};
+use fabric::{Fault, Local, Rights, Span};
 
 use crate::cluster::Registration;
 
@@ -10,6 +10,7 @@ const INDEX_BITS: u32 = 20;
 struct Region {
     span: Span,
     rail: u32,
+    rights: Rights,
     /// Changes when the region is given back, so that a key is never good twice in a row.
     generation: u32,
     is_live: bool,
@@ -25,8 +26,14 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Registers `span` with `rail`; its key, which is never 0.
-    pub fn add(&mut self, rail: usize, span: Span, limits: &Registration) -> Result<u32, Fault> {
+    /// Registers `span` with `rail` for these uses; its key, which is never 0.
+    pub fn add(
+        &mut self,
+        rail: usize,
+        span: Span,
+        rights: Rights,
+        limits: &Registration,
+    ) -> Result<u32, Fault> {
         let locked = pages(span.len, limits.page_bytes) * limits.page_bytes;
         if self.live >= limits.regions {
             return Err(Fault::Device(format!(
@@ -43,12 +50,12 @@ impl Regions {
         self.live += 1;
         self.locked_bytes += locked;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Region { span, rail: 0, generation: 0, is_live: false });
+            self.all.push(Region { span, rail: 0, rights, generation: 0, is_live: false });
             self.all.len() as u32 - 1
         });
         assert!(index < (1 << INDEX_BITS) - 1, "regions are limited below that");
         let region = &mut self.all[index as usize];
-        *region = Region { span, rail: rail as u32, is_live: true, ..*region };
+        *region = Region { span, rail: rail as u32, rights, is_live: true, ..*region };
         Ok((index + 1) | region.generation << INDEX_BITS)
     }
 
@@ -68,8 +75,8 @@ impl Regions {
         Ok(span.len)
     }
 
-    /// Whether `local` is inside memory registered under its key, with `rail` if one is given.
-    pub fn check(&self, rail: Option<usize>, local: Local) -> Result<(), String> {
+    /// Whether `local` is inside memory registered under its key for what is `needed`, with `rail` if one is given.
+    pub fn check(&self, rail: Option<usize>, local: Local, needed: Rights) -> Result<(), String> {
         let Local { span: Span { addr, len }, key } = local;
         let Some(region) = self.find(key) else {
             return Err(format!("key {key:#x} is not registered"));
@@ -84,6 +91,9 @@ impl Regions {
                 "{len} bytes at offset {outside} of the {} of key {key:#x}",
                 region.span.len
             ));
+        }
+        if !region.rights.include(needed) {
+            return Err(format!("key {key:#x} is registered for {:?}, not for {needed:?}", region.rights));
         }
         Ok(())
     }
@@ -125,17 +135,34 @@ mod tests {
     #[test]
     fn access_outside_or_with_a_stale_key_is_refused() {
         let mut regions = Regions::default();
-        let key = regions.add(0, Span { addr: 1000, len: 100 }, &LIMITS).unwrap();
-        assert_eq!(regions.check(Some(0), local(1000, 100, key)), Ok(()));
-        assert!(regions.check(None, local(1001, 100, key)).unwrap_err().contains("offset 1 of the 100"));
-        assert!(regions.check(None, local(999, 1, key)).is_err());
-        assert!(regions.check(None, local(usize::MAX, 2, key)).is_err());
-        assert!(regions.check(Some(1), local(1000, 1, key)).unwrap_err().contains("belongs to rail 0"));
-        assert!(regions.check(None, local(1000, 1, 0)).is_err());
+        let key = regions.add(0, Span { addr: 1000, len: 100 }, Rights::REMOTE_READ, &LIMITS).unwrap();
+        assert_eq!(regions.check(Some(0), local(1000, 100, key), Rights::NONE), Ok(()));
+        assert_eq!(regions.check(Some(0), local(1000, 100, key), Rights::REMOTE_READ), Ok(()));
+        for right in [Rights::LOCAL_WRITE, Rights::REMOTE_WRITE, Rights::REMOTE_ATOMIC] {
+            let refused = regions.check(Some(0), local(1000, 1, key), right).unwrap_err();
+            assert!(refused.contains("not for"), "{refused}");
+        }
+        assert!(
+            regions
+                .check(None, local(1001, 100, key), Rights::NONE)
+                .unwrap_err()
+                .contains("offset 1 of the 100")
+        );
+        assert!(regions.check(None, local(999, 1, key), Rights::NONE).is_err());
+        assert!(regions.check(None, local(usize::MAX, 2, key), Rights::NONE).is_err());
+        assert!(
+            regions
+                .check(Some(1), local(1000, 1, key), Rights::NONE)
+                .unwrap_err()
+                .contains("belongs to rail 0")
+        );
+        assert!(regions.check(None, local(1000, 1, 0), Rights::NONE).is_err());
         assert_eq!(regions.remove(0, key, &LIMITS), Ok(100));
-        assert!(regions.check(None, local(1000, 1, key)).unwrap_err().contains("not registered"));
+        assert!(
+            regions.check(None, local(1000, 1, key), Rights::NONE).unwrap_err().contains("not registered")
+        );
         assert!(regions.remove(0, key, &LIMITS).is_err());
-        let again = regions.add(0, Span { addr: 1000, len: 100 }, &LIMITS).unwrap();
+        let again = regions.add(0, Span { addr: 1000, len: 100 }, Rights::REMOTE_READ, &LIMITS).unwrap();
         assert_ne!(again, key);
     }
 
@@ -143,14 +170,14 @@ mod tests {
     fn limits_are_errors_that_name_them() {
         let mut regions = Regions::default();
         let span = |len| Span { addr: 0, len };
-        let error = regions.add(0, span(16385), &LIMITS).unwrap_err();
+        let error = regions.add(0, span(16385), Rights::NONE, &LIMITS).unwrap_err();
         assert!(format!("{error:?}").contains("lockable_bytes"), "{error:?}");
-        let key = regions.add(0, span(12288), &LIMITS).unwrap();
-        assert!(regions.add(0, span(4097), &LIMITS).is_err());
-        regions.add(0, span(4096), &LIMITS).unwrap();
+        let key = regions.add(0, span(12288), Rights::NONE, &LIMITS).unwrap();
+        assert!(regions.add(0, span(4097), Rights::NONE, &LIMITS).is_err());
+        regions.add(0, span(4096), Rights::NONE, &LIMITS).unwrap();
         regions.remove(0, key, &LIMITS).unwrap();
-        regions.add(0, span(1), &LIMITS).unwrap();
-        let error = regions.add(0, span(1), &LIMITS).unwrap_err();
+        regions.add(0, span(1), Rights::NONE, &LIMITS).unwrap();
+        let error = regions.add(0, span(1), Rights::NONE, &LIMITS).unwrap_err();
         assert!(format!("{error:?}").contains("limit `regions`"), "{error:?}");
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use fabric::{
-    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Pair, PairNap, Rank, Remote, Span,
-    Transfers,
+    Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Pair, PairNap, Rank, Region,
+    Remote, Rights, Span, Transfers,
 };
 use proto::channel::{Channel, Settings};
 
@@ -181,14 +181,11 @@ impl Transfers for Wires<'_> {
     fn rails(&self) -> usize {
         either!(self, device => device.rails())
     }
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
-        either!(self, device => device.register(rail, span))
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
+        either!(self, device => device.register(rail, span, rights))
     }
-    fn may_write(&self, rail: usize, key: u32) -> bool {
-        either!(self, device => device.may_write(rail, key))
-    }
-    fn deregister(&mut self, rail: usize, key: u32) {
-        either!(self, device => device.deregister(rail, key));
+    fn deregister(&mut self, rail: usize, region: Region) {
+        either!(self, device => device.deregister(rail, region));
     }
     fn page_bytes(&self) -> usize {
         either!(self, device => device.page_bytes())
@@ -205,8 +202,8 @@ impl Transfers for Wires<'_> {
     fn is_unchanged(&mut self, span: Span) -> bool {
         either!(self, device => device.is_unchanged(span))
     }
-    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
-        either!(self, device => device.frames(rail, key, span, out))
+    fn frames(&mut self, rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool {
+        either!(self, device => device.frames(rail, region, span, out))
     }
     fn post_write(
         &mut self,

@@ -83,7 +83,11 @@ pub const GID_ROCE_V2: u32 = 2;
 
 /// Of a region that peers may read and write: local write, remote write, remote read.
 pub const ACCESS_ALL: i32 = 1 | 1 << 1 | 1 << 2;
-/// Of a region that they may read alone.
+/// Of a region that the adapter may write to for its own process.
+pub const ACCESS_LOCAL_WRITE: i32 = 1;
+/// Of a region that peers may write to.
+pub const ACCESS_WRITE: i32 = 1 << 1;
+/// Of a region that they may read.
 pub const ACCESS_READ: i32 = 1 << 2;
 /// Of a region whose words peers may change.
 pub const ACCESS_ATOMIC: i32 = 1 << 3;

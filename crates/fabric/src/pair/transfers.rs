@@ -2,6 +2,7 @@
 
 use super::Pair;
 use crate::device::{Device, Fault, Rank, Span};
+use crate::rights::{Region, Rights};
 use crate::transfers::Transfers;
 use crate::verbs::{Atomic, Local, Remote};
 
@@ -12,24 +13,17 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
         self.far.as_ref().map_or_else(|| self.near.rails(), Transfers::rails)
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
         match &mut self.far {
-            Some(far) => far.register(rail, span),
-            None => self.near.register(rail, span),
+            Some(far) => far.register(rail, span, rights),
+            None => self.near.register(rail, span, rights),
         }
     }
 
-    fn may_write(&self, rail: usize, key: u32) -> bool {
-        match &self.far {
-            Some(far) => far.may_write(rail, key),
-            None => self.near.may_write(rail, key),
-        }
-    }
-
-    fn deregister(&mut self, rail: usize, key: u32) {
+    fn deregister(&mut self, rail: usize, region: Region) {
         match &mut self.far {
-            Some(far) => far.deregister(rail, key),
-            None => self.near.deregister(rail, key),
+            Some(far) => far.deregister(rail, region),
+            None => self.near.deregister(rail, region),
         }
     }
 
@@ -60,8 +54,8 @@ impl<N: Device, F: Device> Transfers for Pair<N, F> {
         self.far.as_mut().is_none_or(|far| far.is_unchanged(span))
     }
 
-    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
-        self.far.as_mut().is_some_and(|far| far.frames(rail, key, span, out))
+    fn frames(&mut self, rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool {
+        self.far.as_mut().is_some_and(|far| far.frames(rail, region, span, out))
     }
 
     fn post_write(

@@ -4,8 +4,8 @@ use super::slots::RAIL;
 use super::{Channel, OWN};
 use crate::event::Event;
 use fabric::{
-    Atomic, Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Rank, Remote, Span,
-    Transfers, Verbs,
+    Atomic, Caps, Charge, Costs, Device, Distance, Fault, Frame, Local, NoShares, Rank, Region, Remote,
+    Rights, Span, Transfers, Verbs,
 };
 
 /// Longest payload of a frame where a peer is a stream of the software adapter, whose socket takes it from where it lies. A rendezvous takes
@@ -302,7 +302,7 @@ impl<V: Verbs> Transfers for Channel<V> {
         self.verbs.rails()
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
         // Frames register their part when they first need it, and cannot do without.
         let limit = self.verbs.caps().lockable_bytes / 8 * 3;
         if span.len > limit - self.lent_bytes {
@@ -313,19 +313,16 @@ impl<V: Verbs> Transfers for Channel<V> {
                 span.len
             )));
         }
-        let key = self.verbs.register(rail, span)?;
+        let region = self.verbs.register(rail, span, rights)?;
         self.lent_bytes += span.len;
-        self.lent.insert((rail, key), span.len);
-        Ok(key)
+        self.lent.insert((rail, region.local), span.len);
+        Ok(region)
     }
 
-    fn may_write(&self, rail: usize, key: u32) -> bool {
-        self.verbs.may_write(rail, key)
-    }
-
-    fn deregister(&mut self, rail: usize, key: u32) {
-        self.lent_bytes -= self.lent.remove(&(rail, key)).expect("what is given back was registered");
-        self.verbs.deregister(rail, key);
+    fn deregister(&mut self, rail: usize, region: Region) {
+        let len = self.lent.remove(&(rail, region.local)).expect("what is given back was registered");
+        self.lent_bytes -= len;
+        self.verbs.deregister(rail, region);
     }
 
     fn page_bytes(&self) -> usize {
@@ -348,8 +345,8 @@ impl<V: Verbs> Transfers for Channel<V> {
         self.verbs.is_unchanged(span)
     }
 
-    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
-        self.verbs.frames(rail, key, span, out)
+    fn frames(&mut self, rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool {
+        self.verbs.frames(rail, region, span, out)
     }
 
     fn post_write(

@@ -194,7 +194,7 @@ pub struct Channel<V: Verbs> {
     mailboxes: Mailboxes,
     receives: Receives,
     budget: Budget,
-    /// Lengths of what is registered for long messages, by adapter and key, and their sum.
+    /// Lengths of what is registered for long messages, by adapter and local key, and their sum.
     lent: SpreadMap<(usize, u32), usize>,
     lent_bytes: usize,
     /// Frames of this rank to itself.

@@ -3,7 +3,7 @@
 use super::Settings;
 use super::headers::HeaderCache;
 use super::peer::WINDOW;
-use fabric::{Fault, Local, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Fault, Local, Region, Remote, Rights, Span, Verbs, VerbsCaps};
 
 /// The adapter that carries frames, but for those that come behind what another one has written.
 /// Long messages are what several adapters are for.
@@ -11,7 +11,8 @@ pub(super) const RAIL: usize = 0;
 
 /// Slots in this rank's memory that one peer writes. Each frame names the slot of the next.
 pub(super) struct RingIn {
-    memory: Local,
+    memory: Span,
+    region: Region,
     slots: usize,
     slot_bytes: usize,
     /// The slot of the oldest frame, and how many frames came before it.
@@ -28,14 +29,26 @@ pub(super) struct RingIn {
 
 impl RingIn {
     /// Slots in `memory`, which holds zeros.
-    pub fn new(verbs: &mut impl Verbs, memory: Local, slots: usize, slot_bytes: usize) -> RingIn {
+    pub fn new(verbs: &mut impl Verbs, memory: (Span, Region), slots: usize, slot_bytes: usize) -> RingIn {
+        let (memory, region) = memory;
         // A page that is read before it has been written is given twice by the kernel. A pair that has little
         // under way uses the first two slots.
         for slot in 1..=2 {
-            verbs.store(memory.span.addr + slot * slot_bytes - 8, 0);
+            verbs.store(memory.addr + slot * slot_bytes - 8, 0);
         }
         let headers = HeaderCache::default();
-        RingIn { memory, slots, slot_bytes, here: 0, at: 0, unread: 0, read: 0, is_closed: false, headers }
+        RingIn {
+            memory,
+            region,
+            slots,
+            slot_bytes,
+            here: 0,
+            at: 0,
+            unread: 0,
+            read: 0,
+            is_closed: false,
+            headers,
+        }
     }
 
     /// Whether no frame lies there, if nothing more is written: each names the slot of the next.
@@ -46,8 +59,8 @@ impl RingIn {
     /// What the peer must know of it.
     pub fn offer(&self) -> wire::slot::Ring {
         wire::slot::Ring {
-            addr: self.memory.span.addr as u64,
-            key: self.memory.key,
+            addr: self.memory.addr as u64,
+            key: self.region.remote,
             slots: self.slots as u32,
             slot_bytes: self.slot_bytes as u32,
         }
@@ -91,7 +104,7 @@ impl RingIn {
     }
 
     fn end_of(&self, slot: u8) -> usize {
-        self.memory.span.addr + (slot as usize + 1) * self.slot_bytes
+        self.memory.addr + (slot as usize + 1) * self.slot_bytes
     }
 }
 
@@ -172,7 +185,8 @@ impl RingOut {
 /// Words that peers write to say how many frames they have taken: one each.
 #[derive(Default)]
 pub(super) struct Mailboxes {
-    page: Local,
+    page: Span,
+    region: Region,
     used: usize,
 }
 
@@ -181,14 +195,14 @@ impl Mailboxes {
 
     /// A word of zeros, and what a peer must know to write it.
     pub fn open(&mut self, verbs: &mut impl Verbs) -> Result<Remote, Fault> {
-        if self.used == self.page.span.len {
-            let span = verbs.allocate(Self::PAGE);
-            self.page = Local { span, key: verbs.register(RAIL, span)? };
-            self.used = 0;
+        if self.used == self.page.len {
+            let page = verbs.allocate(Self::PAGE);
+            self.region = verbs.register(RAIL, page, Rights::REMOTE_WRITE)?;
+            (self.page, self.used) = (page, 0);
         }
-        let addr = (self.page.span.addr + self.used) as u64;
+        let addr = self.page.addr + self.used;
         self.used += 8;
-        Ok(Remote { addr, key: self.page.key })
+        Ok(self.region.remote(addr))
     }
 }
 
@@ -284,7 +298,7 @@ impl Buffers {
     ) -> Result<Buffers, Fault> {
         let buffer_bytes = buffer_bytes.next_multiple_of(8);
         let span = verbs.allocate(buffer_bytes * number);
-        let memory = Local { span, key: verbs.register(rail, span)? };
+        let memory = verbs.register(rail, span, Rights::LOCAL_WRITE)?.local(span);
         let number = number as u32;
         // Where a message that finds none breaks its connection all wait from the first.
         let step = if verbs.caps().holds_receives.is_some() { number } else { (number / 8).max(4) };
@@ -346,18 +360,19 @@ impl Budget {
     }
 
     /// Takes the memory for it, which holds zeros where frames end.
-    pub fn take(&mut self, verbs: &mut impl Verbs, bytes: usize) -> Result<Local, Fault> {
+    pub fn take(&mut self, verbs: &mut impl Verbs, bytes: usize) -> Result<(Span, Region), Fault> {
         let span = self.spare.pop().unwrap_or_else(|| verbs.allocate(bytes));
-        let key = verbs.register(RAIL, span).inspect_err(|_| self.spare.push(span))?;
+        let region =
+            verbs.register(RAIL, span, Rights::REMOTE_WRITE).inspect_err(|_| self.spare.push(span))?;
         self.peers -= 1;
         self.bytes -= bytes;
-        Ok(Local { span, key })
+        Ok((span, region))
     }
 
     /// The peer writes there no more, and what it has written is taken.
     pub fn give_back(&mut self, verbs: &mut impl Verbs, ring: RingIn) {
-        let Local { span, key } = ring.memory;
-        verbs.deregister(RAIL, key);
+        let span = ring.memory;
+        verbs.deregister(RAIL, ring.region);
         for end in (0..ring.slots).map(|slot| ring.end_of(slot as u8)) {
             // What a peer has left that keeps to no rules is not to be blamed on the next one. A page that nobody has touched stays so.
             if verbs.load(end - 8) != 0 {

@@ -35,7 +35,7 @@ use crate::rendezvous::learner::SPECULATION;
 use crate::rendezvous::movers::port::Port;
 use crate::rendezvous::state::State;
 use fabric::spread::SpreadMap;
-use fabric::{Charge, Device, Distance, Fault, Local, Rank, Span};
+use fabric::{Charge, Device, Distance, Fault, Rank, Rights, Span};
 use wire::head::{FrameType, Head};
 
 /// Uses between two times that the thresholds are worked out anew.
@@ -149,11 +149,11 @@ impl<D: Device> Engine<D> {
         })
     }
 
-    /// Counts a use of a buffer: its registration if the message had better leave from there.
-    pub(crate) fn frequent(&mut self, to: Rank, data: Span) -> Option<Held> {
+    /// Counts a use of a buffer: its registration, for these uses, if the message had better leave from there.
+    pub(crate) fn frequent(&mut self, to: Rank, data: Span, rights: Rights) -> Option<Held> {
         let frequent = self.frequent.as_mut()?;
         if frequent.forced {
-            return self.hold(to, data, 0);
+            return self.hold(to, data, rights, 0);
         }
         let seen = self.count_use(data)?;
         let is_registered = seen.registered_bytes as usize >= data.len;
@@ -162,7 +162,7 @@ impl<D: Device> Engine<D> {
         }
         if is_registered {
             self.rcache.heed(&mut self.dev, &mut self.counters);
-            if !self.rcache.has(RAIL, data) {
+            if !self.rcache.has(RAIL, data, Rights::NONE) {
                 return self.gone(data);
             }
         }
@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
             self.counters.count(Event::FrequentCopied);
             return None;
         }
-        self.hold(to, data, seen.registered_bytes as usize)
+        self.hold(to, data, rights, seen.registered_bytes as usize)
     }
 
     /// Counts a use of a buffer: what the table knows of it, if messages of this length may leave from theirs.
@@ -209,13 +209,13 @@ impl<D: Device> Engine<D> {
         comparison.is_none_or(|comparison| comparison.next(EACH, || self.dev.now_ns()) == GATHERED)
     }
 
-    /// Registers a buffer, or finds that it is.
-    fn hold(&mut self, to: Rank, data: Span, registered_bytes: usize) -> Option<Held> {
+    /// Registers a buffer for these uses, or finds that it is.
+    fn hold(&mut self, to: Rank, data: Span, rights: Rights, registered_bytes: usize) -> Option<Held> {
         // Only what will be registered is worth two looks at the clock.
-        let held = if self.rcache.has(RAIL, data) {
-            self.rcache.hold(&mut self.dev, &mut self.counters, RAIL, data, true)
+        let held = if self.rcache.has(RAIL, data, rights) {
+            self.rcache.hold(&mut self.dev, &mut self.counters, RAIL, data, rights, true)
         } else {
-            self.rendezvous().with_port(to, |port| port.hold(RAIL, data, true))
+            self.rendezvous().with_port(to, |port| port.hold(RAIL, data, rights, true))
         };
         let Ok(held) = held else { return self.gone(data) };
         let frequent = self.frequent.as_mut()?;
@@ -256,12 +256,8 @@ impl<D: Device> Engine<D> {
         let counts = self.learner.account.is_on();
         let start = if counts { self.dev.now_ns() } else { 0 };
         self.dev.label(|| "eager-zero-copy");
-        let left = self.dev.try_send_from(
-            s.to,
-            head,
-            Local { span: s.data, key: held.key },
-            Work::Gathered(id).encode(),
-        );
+        let work = Work::Gathered(id).encode();
+        let left = self.dev.try_send_from(s.to, head, held.region.local(s.data), work);
         self.dev.label(|| "eager");
         if left != Ok(true) {
             // Slots to copy into may be free where those for headers are not.

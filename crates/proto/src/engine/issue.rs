@@ -4,11 +4,11 @@ use super::Engine;
 use super::onesided::RAIL;
 use crate::epoch::plan::{self, Item, Part, Step};
 use crate::epoch::window::{Access, Epochs, Flight, Memory};
-use crate::epoch::{Action, Ending, Held, Mark};
+use crate::epoch::{Action, Ending, Held, Mark, rights_of};
 use crate::event::Event;
 use crate::message::work::Work;
 use crate::rendezvous::movers::port::Port;
-use fabric::{Charge, Device, Fault, Local, Rank, Remote, Span};
+use fabric::{Charge, Device, Fault, Rank, Remote, Span};
 use wire::epoch::{self as flags, OpHead};
 use wire::head::{FrameType as Message, Head};
 
@@ -108,19 +108,22 @@ impl<D: Device> Engine<D> {
         let peer = &epochs.windows[&window].peers[&rank];
         let theirs = peer.exposed.expect("it has operations");
         let held = peer.access.as_ref().expect("it is busy").ops[op];
-        let write = held.action == Action::Put;
+        let (write, rights) = (held.action == Action::Put, rights_of(held.action));
         let at = |from: usize, rail: usize| Remote {
             addr: theirs.addr + held.offset + from as u64,
             key: theirs.keys[rail],
         };
         let mut flights = Vec::new();
         if held.local.len <= epochs.bounce.slot_bytes() {
-            let found =
-                if self.counts_use(rank, held.local.len) { self.frequent(rank, held.local) } else { None };
+            let found = if self.counts_use(rank, held.local.len) {
+                self.frequent(rank, held.local, rights)
+            } else {
+                None
+            };
             let (local, memory) = match found {
                 Some(own) => {
                     self.counters.count(Event::EpochZeroCopy);
-                    (Local { span: held.local, key: own.key }, Memory::Own(own))
+                    (own.region.local(held.local), Memory::Own(own))
                 }
                 None => match epochs.bounce.take(&mut self.dev, held.local.len) {
                     Ok(Some(slot)) => {
@@ -141,14 +144,14 @@ impl<D: Device> Engine<D> {
             let keep = self.path(rank).keeps;
             for (number, from) in (0..len).step_by(each).enumerate() {
                 let (rail, span) = (number % rails, held.local.part(from, each));
-                let Ok(own) = self.rendezvous().with_port(rank, |port| port.hold(rail, span, keep)) else {
+                let Ok(own) = self.rendezvous().with_port(rank, |port| port.hold(rail, span, rights, keep))
+                else {
                     for Flight { memory, .. } in flights {
                         self.give_back(epochs, rank, memory);
                     }
                     return self.in_messages(epochs, window, rank, op);
                 };
-                let local = Local { span, key: own.key };
-                let memory = Memory::Own(own);
+                let (local, memory) = (own.region.local(span), Memory::Own(own));
                 flights.push(Flight { window, rank, write, rail, local, remote: at(from, rail), memory });
             }
         }

@@ -10,10 +10,10 @@ use crate::epoch::early::gain_ns;
 use crate::epoch::journal::{EpochKind, Journal};
 use crate::epoch::plan::{self, Item, Kept, Limits, Memory, Part, Plan, Step};
 use crate::epoch::window::{Access, Alike, Epochs, Exposed, Window};
-use crate::epoch::{Action, Bundling, Ending, Held, Schedule};
+use crate::epoch::{Action, Bundling, Ending, Held, Schedule, rights_of};
 use crate::event::Event;
 use crate::message::peers::How;
-use fabric::{Charge, Device, Fault, Rank, Span};
+use fabric::{Charge, Device, Fault, Rank, Region, Rights, Span};
 use std::collections::BTreeMap;
 use wire::epoch as flags;
 use wire::head::{FrameType as Message, Head};
@@ -34,16 +34,15 @@ impl<D: Device> Engine<D> {
             return Err(Fault::Device(format!("window {window} is there already")));
         }
         let slot_bytes = self.slot_bytes();
-        let (mut keys, mut registered) =
-            ([0; RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
+        let (mut regions, mut registered) =
+            ([Region::default(); RAILS], self.learner.facts.paths.iter().any(|p| p.registration));
         for (rail, place) in
-            keys.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0)
+            regions.iter_mut().enumerate().take(self.dev.rails()).filter(|_| registered && span.len > 0)
         {
-            let key = self.dev.register(rail, span).and_then(|key| self.for_window(rail, key));
-            match key {
-                Ok(key) => *place = key,
+            match self.dev.register(rail, span, Rights::ALL) {
+                Ok(region) => *place = region,
                 Err(Fault::Device(_) | Fault::Limit(_)) => {
-                    (0..rail).for_each(|rail| self.dev.deregister(rail, keys[rail]));
+                    (0..rail).for_each(|rail| self.dev.deregister(rail, regions[rail]));
                     self.counters.count(Event::RegistrationRefused);
                     registered = false;
                     break;
@@ -56,7 +55,7 @@ impl<D: Device> Engine<D> {
             window,
             Window {
                 span,
-                keys,
+                regions,
                 registered,
                 schedule: Schedule::CHOICE,
                 peers: BTreeMap::new(),
@@ -65,16 +64,8 @@ impl<D: Device> Engine<D> {
                 kept: Kept::default(),
             },
         );
+        let keys = regions.map(|region| region.remote);
         Ok(Exposed { addr: span.addr as u64, len: span.len as u64, keys, registered, window })
-    }
-
-    /// A registration that peers may write to; else it is given back, and all goes by messages.
-    fn for_window(&mut self, rail: usize, key: u32) -> Result<u32, Fault> {
-        if self.dev.may_write(rail, key) {
-            return Ok(key);
-        }
-        self.dev.deregister(rail, key);
-        Err(Fault::Device("memory of a window may only be read".into()))
     }
 
     /// Longest operation that goes through memory of the library.
@@ -96,9 +87,9 @@ impl<D: Device> Engine<D> {
             return Err(Fault::Device(format!("window {window}: the epoch at rank {rank} has not ended")));
         }
         let late = found.peers.values_mut().find_map(|peer| peer.late.take());
-        let (span, keys, registered) = (found.span, found.keys, found.registered);
+        let (span, regions, registered) = (found.span, found.regions, found.registered);
         if registered && span.len > 0 {
-            (0..self.dev.rails().min(RAILS)).for_each(|rail| self.dev.deregister(rail, keys[rail]));
+            (0..self.dev.rails().min(RAILS)).for_each(|rail| self.dev.deregister(rail, regions[rail]));
         }
         self.windows()?.windows.remove(&window);
         late.map_or(Ok(()), Err)
@@ -440,7 +431,7 @@ impl<D: Device> Engine<D> {
         let slot_bytes = self.epochs.as_ref().map_or(0, |epochs| epochs.bounce.slot_bytes());
         let is_short = local.len <= slot_bytes;
         let looks = !is_short || self.counts_use(target, local.len);
-        let is_known = looks && self.path(target).keeps && self.rcache.has(RAIL, local);
+        let is_known = looks && self.path(target).keeps && self.rcache.has(RAIL, local, rights_of(action));
         let memory = match (is_known, is_short) {
             (true, _) => Memory::Registered,
             (false, true) => Memory::Copied,

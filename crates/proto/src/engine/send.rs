@@ -11,7 +11,7 @@ use crate::message::op::{OpId, Outcome, Receive, Sending};
 use crate::message::peers::Peer;
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
-use fabric::{Device, Distance, Fault, Rank, Span};
+use fabric::{Device, Distance, Fault, Rank, Rights, Span};
 use wire::head::{FrameType, Head, Offer};
 
 /// For how long an eager message waits for room before it goes by rendezvous.
@@ -211,7 +211,7 @@ impl<D: Device> Engine<D> {
     fn send_short(&mut self, sending: Sending, by_habit: bool, more: bool) -> Result<Option<OpId>, Fault> {
         let Sending { to, context, tag, data, .. } = sending;
         let counts = self.eager_limit(to).watches(data.len) && self.counts_send(to, data.len);
-        let held = counts.then(|| self.frequent(to, data)).flatten();
+        let held = counts.then(|| self.frequent(to, data, Rights::NONE)).flatten();
         let watched = (counts || by_habit).then_some(more);
         if held.is_none() && self.leaves_at_once(to, context, tag, data, watched) {
             return Ok(None);

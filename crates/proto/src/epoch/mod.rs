@@ -14,7 +14,7 @@ pub mod journal;
 pub mod plan;
 pub(crate) mod window;
 
-use fabric::Span;
+use fabric::{Rights, Span};
 
 pub use wire::epoch::Action;
 
@@ -29,6 +29,11 @@ pub struct Held {
     pub local: Span,
     /// When it was called.
     pub since_ns: u64,
+}
+
+/// What the origin's memory is registered for.
+pub(crate) fn rights_of(action: Action) -> Rights {
+    if action == Action::Get { Rights::LOCAL_WRITE } else { Rights::NONE }
 }
 
 /// In which order operations are issued that go directly.

@@ -6,7 +6,7 @@ use crate::epoch::plan::{Kept, Step};
 use crate::epoch::{Action, Ending, Held, Mark, Schedule};
 use crate::memory::bounce::{Bounce, Slot};
 use crate::memory::rcache;
-use fabric::{Fault, Local, Rank, Remote, Span};
+use fabric::{Fault, Local, Rank, Region, Remote, Span};
 use std::collections::{BTreeMap, VecDeque};
 use wire::long::RAILS;
 
@@ -17,7 +17,7 @@ pub struct Exposed {
     pub addr: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Its keys by adapter.
+    /// Its keys for the others, by adapter.
     pub keys: [u32; RAILS],
     /// Whether adapters may touch it; if not everything goes in messages.
     pub registered: bool,
@@ -223,9 +223,9 @@ pub(crate) struct Peer {
 /// A window.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// This rank's memory.
+    /// This rank's memory, and by adapter how it is registered.
     pub span: Span,
-    pub keys: [u32; RAILS],
+    pub regions: [Region; RAILS],
     pub registered: bool,
     pub schedule: Schedule,
     pub peers: BTreeMap<Rank, Peer>,

@@ -1,6 +1,6 @@
 //! Memory through which short one-sided operations go: slots, registered once, used for ever.
 
-use fabric::{Device, Fault, Local};
+use fabric::{Device, Fault, Local, Rights};
 
 /// Slots of one rank: operations under way whose memory was copied. More wait for a slot.
 const SLOTS: usize = 64;
@@ -59,7 +59,7 @@ impl Bounce {
 
     fn register(&mut self, dev: &mut impl Device) -> Result<Local, Fault> {
         let span = dev.allocate(SLOTS * self.stride());
-        let memory = Local { span, key: dev.register(RAIL, span)? };
+        let memory = dev.register(RAIL, span, Rights::LOCAL_WRITE)?.local(span);
         self.free = (0..SLOTS as u32).rev().collect();
         Ok(*self.memory.insert(memory))
     }

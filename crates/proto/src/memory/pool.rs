@@ -1,6 +1,6 @@
 //! Registered memory of the library, cut into slots from which it sends.
 
-use fabric::{Fault, Local, Verbs};
+use fabric::{Fault, Local, Rights, Verbs};
 
 /// Slots from which frames and packets are sent: taken when one is posted, free when the work has ended.
 pub(crate) struct Pool {
@@ -35,7 +35,7 @@ impl Pool {
     #[cold]
     fn open(&mut self, verbs: &mut impl Verbs) -> Result<Local, Fault> {
         let span = verbs.allocate(self.slot_bytes * self.limit);
-        let memory = Local { span, key: verbs.register(self.rail, span)? };
+        let memory = verbs.register(self.rail, span, Rights::NONE)?.local(span);
         self.memory = Some(memory);
         Ok(memory)
     }

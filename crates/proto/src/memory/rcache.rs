@@ -13,6 +13,11 @@
 //! so one step in a balanced tree finds the only candidate. They are not merged: the union would
 //! register memory between two buffers that nobody sends, and would be lost with either of them.
 //!
+//! What is registered may do what it was asked for and no more ([`Rights`]): a peer that is to read a buffer cannot write to it. A
+//! registration that lacks what the next use needs is *widened*: all of it is registered anew, for both, and takes its place. So a
+//! buffer that is sent and received in turn is found each time after the first of each kind, and its peers may read it and write to
+//! it as long as it is kept.
+//!
 //! Memory that is given back to the system and mapped anew has other pages, which the adapter does not know. So only
 //! memory whose end is announced is kept ([`fabric::Device::watch`]); all other registrations are shared while
 //! they are in use, which is safe because MPI forbids to give such memory back, and end with their last release.
@@ -22,7 +27,7 @@
 
 use crate::event::{Counters, Event};
 use fabric::spread::SpreadMap;
-use fabric::{Charge, Device, Fault, Span};
+use fabric::{Charge, Device, Fault, Region, Rights, Span};
 use std::collections::BTreeMap;
 
 /// A registration that is in use.
@@ -30,8 +35,8 @@ use std::collections::BTreeMap;
 pub struct Held {
     /// The adapter it is registered with.
     pub rail: usize,
-    /// Its key.
-    pub key: u32,
+    /// Its keys.
+    pub region: Region,
 }
 
 /// What the cache may keep. What transfers need is registered beyond it, and ends with them.
@@ -52,6 +57,9 @@ impl Default for CacheLimits {
 #[derive(Debug)]
 struct Entry {
     span: Span,
+    region: Region,
+    /// What it is registered for.
+    rights: Rights,
     /// Transfers that use it.
     holders: u32,
     /// Whether it stays when nobody uses it.
@@ -79,8 +87,9 @@ enum Stale {
 #[derive(Debug, Default)]
 pub struct Rcache {
     limits: CacheLimits,
+    /// By adapter and local key.
     entries: SpreadMap<(usize, u32), Entry>,
-    /// By adapter: keys by first byte of those that can be found.
+    /// By adapter: local keys by first byte of those that can be found.
     index: Vec<BTreeMap<usize, u32>>,
     /// Those that nobody holds, the least recently used first.
     idle: BTreeMap<u64, (usize, u32)>,
@@ -102,7 +111,7 @@ impl Rcache {
         Rcache { limits, ..Rcache::default() }
     }
 
-    /// Registers memory, or finds that it is. With `keep` the registration may outlive its use, so
+    /// Registers memory for these uses, or finds that it is. With `keep` the registration may outlive its use, so
     /// that the next one finds it. A fault says that the adapter can register no more even though
     /// nothing is kept; the protocol then has to copy.
     pub fn hold(
@@ -111,27 +120,43 @@ impl Rcache {
         counters: &mut Counters,
         rail: usize,
         span: Span,
+        rights: Rights,
         keep: bool,
     ) -> Result<Held, Fault> {
         self.heed(dev, counters);
+        let (mut span, mut rights, mut keep) = (span, rights, keep);
         if let Some(key) = self.find(dev, rail, span) {
-            let Some(why) = self.is_stale(dev, rail, key, span) else {
-                counters.count(Event::CacheHit);
-                return Ok(self.hold_again(rail, key));
-            };
-            self.found_stale(counters, span, why);
-            self.invalidate(dev, counters, span);
+            let entry = &self.entries[&(rail, key)];
+            let (found, whole, is_kept) = (entry.rights, entry.span, entry.kept);
+            match self.is_stale(dev, rail, key, span) {
+                None if found.include(rights) => {
+                    counters.count(Event::CacheHit);
+                    return Ok(self.hold_again(rail, key));
+                }
+                None => {
+                    self.drop_from_index(dev, rail, whole.addr);
+                    (span, rights, keep) = (whole, rights | found, keep || is_kept);
+                }
+                Some(why) => {
+                    self.found_stale(counters, span, why);
+                    self.invalidate(dev, counters, span);
+                }
+            }
         }
         counters.count(Event::CacheMiss);
         let whole = pages_around(span, dev.page_bytes());
         let kept = keep && self.make_room(dev, counters, whole.len) && dev.watch(whole);
         let span = if kept { whole } else { span };
-        let key = self.register(dev, counters, rail, span)?;
-        self.insert(dev, rail, key, span, kept);
+        let region = self.register(dev, counters, rail, span, rights)?;
+        self.insert(
+            dev,
+            rail,
+            Entry { span, region, rights, holders: 1, kept, listed: false, turn: 0, frames: None },
+        );
         if kept && self.verifies {
-            self.remember(dev, rail, key, span);
+            self.remember(dev, rail, region, span);
         }
-        Ok(Held { rail, key })
+        Ok(Held { rail, region })
     }
 
     /// Has each use of what is kept verified from now on.
@@ -141,7 +166,7 @@ impl Rcache {
 
     /// The transfer is over.
     pub fn release(&mut self, dev: &mut impl Device, held: Held) {
-        let name = (held.rail, held.key);
+        let name = (held.rail, held.region.local);
         let entry = self.entries.get_mut(&name).expect("what is released is held");
         entry.holders -= 1;
         if entry.holders > 0 {
@@ -211,9 +236,15 @@ impl Rcache {
         self.entries.is_empty()
     }
 
-    /// Whether memory is registered such that [`Rcache::hold`] would find it.
-    pub fn has(&self, rail: usize, span: Span) -> bool {
-        self.candidate(rail, span).is_some()
+    /// Whether memory is registered such that [`Rcache::hold`] would find it for these uses. Of [`Rights::NONE`] whether it is for
+    /// anything: what it lacks for others is added once.
+    pub fn has(&self, rail: usize, span: Span, rights: Rights) -> bool {
+        self.candidate(rail, span).is_some_and(|key| self.entries[&(rail, key)].rights.include(rights))
+    }
+
+    /// All of what is registered together with memory that is held.
+    pub fn whole(&self, held: Held) -> Span {
+        self.entries[&(held.rail, held.region.local)].span
     }
 
     /// In one line, what a person can do about registrations that were refused; `None` if none was.
@@ -255,9 +286,9 @@ impl Rcache {
         if !dev.is_unchanged(span) {
             return Some(Stale::Mapping);
         }
-        let known = entry.frames.as_ref()?;
+        let (known, region) = (entry.frames.as_ref()?, entry.region);
         self.now.clear();
-        if !dev.frames(rail, key, span, &mut self.now) {
+        if !dev.frames(rail, region, span, &mut self.now) {
             return Some(Stale::Missing);
         }
         let first = (span.addr - entry.span.addr) / dev.page_bytes();
@@ -274,10 +305,10 @@ impl Rcache {
     }
 
     /// Remembers where the pages of a new registration are.
-    fn remember(&mut self, dev: &mut impl Device, rail: usize, key: u32, span: Span) {
+    fn remember(&mut self, dev: &mut impl Device, rail: usize, region: Region, span: Span) {
         let mut frames = Vec::with_capacity(span.len / dev.page_bytes());
-        if dev.frames(rail, key, span, &mut frames) {
-            let entry = self.entries.get_mut(&(rail, key)).expect("it was inserted");
+        if dev.frames(rail, region, span, &mut frames) {
+            let entry = self.entries.get_mut(&(rail, region.local)).expect("it was inserted");
             entry.frames = Some(frames.into());
         }
     }
@@ -301,7 +332,7 @@ impl Rcache {
             self.idle.remove(&entry.turn);
         }
         entry.holders += 1;
-        Held { rail, key }
+        Held { rail, region: entry.region }
     }
 
     /// Makes room to keep `len` bytes more; false if what is in use leaves none.
@@ -325,10 +356,11 @@ impl Rcache {
         counters: &mut Counters,
         rail: usize,
         span: Span,
-    ) -> Result<u32, Fault> {
+        rights: Rights,
+    ) -> Result<Region, Fault> {
         loop {
-            let fault = match dev.register(rail, span) {
-                Ok(key) => return Ok(key),
+            let fault = match dev.register(rail, span, rights) {
+                Ok(region) => return Ok(region),
                 Err(fault) => fault,
             };
             let enough = self.bytes.saturating_sub(span.len);
@@ -341,20 +373,18 @@ impl Rcache {
         }
     }
 
-    fn insert(&mut self, dev: &mut impl Device, rail: usize, key: u32, span: Span, kept: bool) {
+    fn insert(&mut self, dev: &mut impl Device, rail: usize, mut entry: Entry) {
+        let (span, key) = (entry.span, entry.region.local);
         if self.index.len() <= rail {
             self.index.resize_with(rail + 1, BTreeMap::new);
         }
         let inner = self.inside(rail, span);
-        // What may only be read now may be written to when it is needed next.
-        let is_whole = dev.may_write(rail, key);
-        let (kept, listed) = (kept && is_whole, is_whole && (kept || inner.is_empty()));
-        if listed {
+        entry.listed = entry.kept || inner.is_empty();
+        if entry.listed {
             inner.into_iter().for_each(|first| self.drop_from_index(dev, rail, first));
             self.index[rail].insert(span.addr, key);
         }
         self.bytes += span.len;
-        let entry = Entry { span, holders: 1, kept, listed, turn: 0, frames: None };
         let old = self.entries.insert((rail, key), entry);
         assert!(old.is_none(), "key {key:#x} of rail {rail} was given twice");
     }
@@ -393,7 +423,7 @@ impl Rcache {
             self.index[name.0].remove(&entry.span.addr);
         }
         self.bytes -= entry.span.len;
-        dev.deregister(name.0, name.1);
+        dev.deregister(name.0, entry.region);
     }
 }
 

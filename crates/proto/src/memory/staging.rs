@@ -4,8 +4,10 @@
 //! their own, and so have senders whose message is not matched yet. So whoever holds one waits
 //! only for slabs of the other kinds, and never in a circle: a sender that copies ahead waits for
 //! its receiver's slab, a receiver for one of the matched senders', and those wait for nobody.
+//!
+//! Peers may write to the receivers' part alone, so the two are registered apart, each when it is first used.
 
-use fabric::{Device, Fault, Span};
+use fabric::{Device, Fault, Region, Rights, Span};
 use wire::long::RAILS;
 
 /// What a slab is used for.
@@ -29,8 +31,8 @@ const ALIGN: usize = 4096;
 pub struct Slab {
     /// The memory.
     pub span: Span,
-    /// Its keys by adapter.
-    pub keys: [u32; RAILS],
+    /// How it is registered, by adapter.
+    pub regions: [Region; RAILS],
     /// For what it was taken.
     pub wanted: Use,
     /// A number that no other use of the last two thousand million has.
@@ -44,7 +46,8 @@ pub struct Staging {
     messages: usize,
     buffer_bytes: usize,
     memory: Option<Span>,
-    is_registered: bool,
+    /// Whether the senders' part is registered, and the receivers'.
+    is_registered: [bool; 2],
     free: [Vec<Slab>; 3],
     number: u32,
 }
@@ -58,8 +61,8 @@ impl Staging {
 
     /// A slab, `None` if all are in use. Fails if staging memory cannot be had at all.
     pub fn take(&mut self, dev: &mut impl Device, wanted: Use) -> Result<Option<Slab>, Fault> {
-        if !self.is_registered {
-            self.register(dev)?;
+        if !self.is_registered[usize::from(wanted == Use::Receive)] {
+            self.register(dev, wanted == Use::Receive)?;
         }
         let Some(slab) = self.free[wanted as usize].pop() else { return Ok(None) };
         self.number = self.number.wrapping_add(1);
@@ -71,30 +74,34 @@ impl Staging {
         self.free[slab.wanted as usize].push(slab);
     }
 
-    /// The first use: one piece of memory, registered with all adapters.
+    /// The first use of a part: registered with all adapters as one piece.
     #[cold]
-    fn register(&mut self, dev: &mut impl Device) -> Result<(), Fault> {
+    fn register(&mut self, dev: &mut impl Device, receives: bool) -> Result<(), Fault> {
         let count = self.messages.max(1);
         let each = BUFFERS * self.buffer_bytes.next_multiple_of(ALIGN);
         let memory = *self.memory.get_or_insert_with(|| dev.allocate(3 * count * each + ALIGN));
         let skip = memory.addr.next_multiple_of(ALIGN) - memory.addr;
-        let span = memory.part(skip, 3 * count * each);
-        let mut keys = [0; RAILS];
+        let (uses, first, rights) = match receives {
+            false => (&[Use::Early, Use::Granted][..], 0, Rights::NONE),
+            true => (&[Use::Receive][..], 2 * count, Rights::REMOTE_WRITE),
+        };
+        let span = memory.part(skip + first * each, uses.len() * count * each);
+        let mut regions = [Region::default(); RAILS];
         for rail in 0..dev.rails().min(RAILS) {
-            match dev.register(rail, span) {
-                Ok(key) => keys[rail] = key,
+            match dev.register(rail, span, rights) {
+                Ok(region) => regions[rail] = region,
                 Err(fault) => {
-                    (0..rail).for_each(|rail| dev.deregister(rail, keys[rail]));
+                    (0..rail).for_each(|rail| dev.deregister(rail, regions[rail]));
                     return Err(fault);
                 }
             }
         }
-        for (at, wanted) in [Use::Early, Use::Granted, Use::Receive].into_iter().enumerate() {
+        for (at, &wanted) in uses.iter().enumerate() {
             let slabs = (at * count..(at + 1) * count).rev();
-            let slab = |k: usize| Slab { span: span.part(k * each, each), keys, wanted, number: 0 };
-            self.free[at] = slabs.map(slab).collect();
+            let slab = |k: usize| Slab { span: span.part(k * each, each), regions, wanted, number: 0 };
+            self.free[wanted as usize] = slabs.map(slab).collect();
         }
-        self.is_registered = true;
+        self.is_registered[usize::from(receives)] = true;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::outward::Job;
 use super::stream::Taken;
 use super::{Kept, Packet, RAIL, READS, Ways, Work};
-use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
+use fabric::{Completion, Done, Fault, Local, Rank, Rights, Span, Verbs};
 use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 
 /// Completions taken from the adapter in one look: what is due to be sent waits for it.
@@ -249,7 +249,7 @@ impl Ways {
             Opcode::Send => return self.send_came(from, packet, payload, verbs),
             Opcode::Write => {
                 if payload.len > 0 {
-                    let to = self.permitted(packet.key, packet.addr, payload.len)?;
+                    let to = self.permitted(packet, payload.len, Rights::REMOTE_WRITE)?;
                     verbs.copy(to.addr, payload.addr, payload.len);
                 }
                 if self.touched.last() != Some(&from) {
@@ -294,11 +294,17 @@ impl Ways {
         Ok(true)
     }
 
-    /// Memory that a peer may access.
-    fn permitted(&self, key: u32, addr: u64, len: usize) -> Result<Span, String> {
+    /// Memory of which a peer names so many bytes, if it may access it so.
+    fn permitted(&self, packet: &Packet, len: usize, needed: Rights) -> Result<Span, String> {
+        let Packet { key, addr, .. } = *packet;
         let region = self.regions.get(&key).ok_or_else(|| format!("no region has the key {key:#x}"))?;
+        let (whole, rights) = *region;
+        if !rights.include(needed) {
+            let what = if needed == Rights::REMOTE_READ { "read" } else { "written to" };
+            return Err(format!("the region {key:#x} is not registered to be {what}"));
+        }
         match usize::try_from(addr) {
-            Ok(addr) if region.includes(addr, len) => Ok(Span { addr, len }),
+            Ok(addr) if whole.includes(addr, len) => Ok(Span { addr, len }),
             _ => Err(format!("{len} bytes at {addr:#x} are not in the region {key:#x}")),
         }
     }
@@ -316,7 +322,7 @@ impl Ways {
         let mut bytes = [0; 8];
         verbs.peek_bytes(payload, &mut bytes);
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let span = self.permitted(packet.key, packet.addr, word(4) as usize)?;
+        let span = self.permitted(packet, word(4) as usize, Rights::REMOTE_READ)?;
         let jobs = &mut self.peer(from).jobs;
         if jobs.iter().filter(|job| job.is_answer()).count() >= READS {
             return Err(format!("more than {READS} reads"));

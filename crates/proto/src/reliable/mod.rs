@@ -23,7 +23,7 @@ mod verbs;
 
 use crate::memory::pool::Pool;
 use fabric::spread::SpreadMap;
-use fabric::{Completion, Fault, Local, Rank, Span, Verbs, VerbsCaps};
+use fabric::{Completion, Fault, Local, Rank, Rights, Span, Verbs, VerbsCaps};
 use outward::{Job, Slot};
 use route::Route;
 pub use route::{Standing, Use};
@@ -172,7 +172,7 @@ struct Ways {
     exchanged: Vec<(u64, Local)>,
     held: VecDeque<(Rank, u32, usize)>,
     /// What peers may write and read.
-    regions: SpreadMap<u32, Span>,
+    regions: SpreadMap<u32, (Span, Rights)>,
     /// Work over connections: to whom, and what its poster calls it.
     through: Vec<(Rank, u64)>,
     through_free: Vec<u32>,
@@ -225,9 +225,9 @@ impl<V: Verbs> Reliable<V> {
         caps.gather = caps.gather.min(2);
         let len = caps.datagram_bytes.max(settings.message_bytes).next_multiple_of(8);
         let memory = verbs.allocate(len * settings.buffers);
-        let key = verbs.register(RAIL, memory)?;
+        let region = verbs.register(RAIL, memory, Rights::LOCAL_WRITE)?;
         let buffers: Vec<Local> =
-            (0..settings.buffers).map(|at| Local { span: memory.part(at * len, len), key }).collect();
+            (0..settings.buffers).map(|at| region.local(memory.part(at * len, len))).collect();
         for (at, buffer) in buffers.iter().enumerate() {
             verbs.post_receive(RAIL, *buffer, Work::Receive(at as u32).encode());
         }

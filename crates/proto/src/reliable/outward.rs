@@ -3,7 +3,7 @@
 use super::{MINE, Packet, RAIL, Ways, Work};
 use fabric::spread::SpreadMap;
 use fabric::verbs::FIRST_BYTES;
-use fabric::{Completion, Done, Fault, Local, Rank, Span, Verbs};
+use fabric::{Completion, Done, Fault, Local, Rank, Rights, Span, Verbs};
 use smallvec::SmallVec;
 use wire::packet::{ASKS, HEAD_LEN, LAST, Opcode};
 
@@ -93,9 +93,9 @@ impl Job {
     }
 
     /// Whether the memory that it is cut from is there, and is what it was.
-    fn has_memory(&self, regions: &SpreadMap<u32, Span>) -> bool {
+    fn has_memory(&self, regions: &SpreadMap<u32, (Span, Rights)>) -> bool {
         let (Some(key), Payload::Lent([span, _])) = (self.region, &self.payload) else { return true };
-        regions.get(&key).is_some_and(|region| region.includes(span.addr, span.len))
+        regions.get(&key).is_some_and(|(whole, _)| whole.includes(span.addr, span.len))
     }
 
     /// Copies the next part to `to`, at most as long as that.

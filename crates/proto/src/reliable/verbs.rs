@@ -3,8 +3,8 @@
 use super::outward::Job;
 use super::{READS, Read, Reliable, Standing, Ways};
 use fabric::{
-    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs,
-    VerbsCaps,
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Nap, Rank, Region, Remote, Rights, Span,
+    Verbs, VerbsCaps,
 };
 use wire::packet::Opcode;
 
@@ -120,24 +120,20 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.allocate(len)
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
-        let key = self.verbs.register(rail, span)?;
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<Region, Fault> {
+        let region = self.verbs.register(rail, span, rights)?;
         if let Some(ways) = &mut self.ways {
-            ways.regions.insert(key, span);
+            ways.regions.insert(region.remote, (span, rights));
         }
-        Ok(key)
+        Ok(region)
     }
 
-    fn may_write(&self, rail: usize, key: u32) -> bool {
-        self.verbs.may_write(rail, key)
-    }
-
-    fn deregister(&mut self, rail: usize, key: u32) {
+    fn deregister(&mut self, rail: usize, region: Region) {
         if let Some(ways) = &mut self.ways {
             // An answer that is not sent yet would be read from memory that may be gone.
-            ways.regions.remove(&key);
+            ways.regions.remove(&region.remote);
         }
-        self.verbs.deregister(rail, key);
+        self.verbs.deregister(rail, region);
     }
 
     fn watch(&mut self, span: Span) -> bool {
@@ -158,8 +154,8 @@ impl<V: Verbs> Verbs for Reliable<V> {
         self.verbs.is_unchanged(span)
     }
 
-    fn frames(&mut self, rail: usize, key: u32, span: Span, out: &mut Vec<u64>) -> bool {
-        self.verbs.frames(rail, key, span, out)
+    fn frames(&mut self, rail: usize, region: Region, span: Span, out: &mut Vec<u64>) -> bool {
+        self.verbs.frames(rail, region, span, out)
     }
 
     fn post_send(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {

@@ -11,7 +11,7 @@ use crate::message::peers::{How, Peers};
 use crate::message::work::Work;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Port, Turn};
-use fabric::{Device, Distance, Fault, Local, Rank, Remote, Span};
+use fabric::{Device, Distance, Fault, Local, Rank, Remote, Rights, Span};
 use std::collections::VecDeque;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts};
@@ -194,24 +194,27 @@ impl<D: Device> Port for RankPort<'_, D> {
         self.dev.rails()
     }
 
-    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+    fn hold(&mut self, rail: usize, span: Span, rights: Rights, keep: bool) -> Result<Held, Fault> {
         if !self.path().registration {
-            return Ok(Held { rail, key: self.dev.register(rail, span)? });
+            return Ok(Held { rail, region: self.dev.register(rail, span, rights)? });
         }
         let misses = self.counters.get(Event::CacheMiss);
         let start = self.dev.now_ns();
-        let held = self.cache.hold(self.dev, self.counters, rail, span, keep)?;
+        let held = self.cache.hold(self.dev, self.counters, rail, span, rights, keep)?;
         if self.counters.get(Event::CacheMiss) > misses {
             let now_ns = self.dev.now_ns();
             self.counters.add(Amount::RegisterNs, now_ns - start);
-            self.learner.registered(held, span.len, now_ns - start, now_ns);
+            // Of what is widened more may be registered than is needed here; else the rest are parts of pages.
+            let (whole, page) = (self.cache.whole(held).len, self.dev.page_bytes());
+            let len = if whole - span.len < 2 * page { span.len } else { whole };
+            self.learner.registered(held, len, now_ns - start, now_ns);
         }
         Ok(held)
     }
 
     fn release(&mut self, held: Held) {
         if !self.path().registration {
-            return self.dev.deregister(held.rail, held.key);
+            return self.dev.deregister(held.rail, held.region);
         }
         let known = self.cache.len();
         let start = self.dev.now_ns();

@@ -29,7 +29,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
 use crate::message::op::{OpId, Receive, RtrBy, Sending};
 use crate::message::rtrs::{Memory, Rtr};
-use fabric::{Device, Fault, Rank, Share, ShareWord, Shares, Span};
+use fabric::{Device, Fault, Rank, Rights, Share, ShareWord, Shares, Span};
 use wire::Malformed;
 
 /// RTRs by shares that are kept of a peer; more are dropped, which costs a handshake, not correctness. Of those by messages
@@ -120,7 +120,8 @@ impl<D: Device> Rendezvous<'_, D> {
             Agreement::Shares => self.rules.rtr && self.rules.force.is_none() && self.copies(source),
             Agreement::Messages => {
                 let is_forced = self.rules.force.is_some();
-                let costs_nothing = is_forced || self.rcache.has(0, buf) || self.rtrs.may_register(envelope);
+                let costs_nothing =
+                    is_forced || self.rcache.has(0, buf, Rights::NONE) || self.rtrs.may_register(envelope);
                 self.can_transfer(source) && costs_nothing
             }
         };

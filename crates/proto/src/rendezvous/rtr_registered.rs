@@ -14,7 +14,7 @@ use crate::rendezvous::movers::write;
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::rtr_account::{Plan, Send, Waiting, Wants};
 use crate::rendezvous::state::{Course, Long, State, Step};
-use fabric::{Device, Fault, Rank, Span};
+use fabric::{Device, Fault, Rank, Rights, Span};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 use wire::long::{Fragment, LongRts, RAILS, Report};
@@ -34,7 +34,9 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Offers a buffer; false if it cannot be registered, or there is no room.
     pub(super) fn send_rtr_of_keys(&mut self, id: OpId, envelope: &Envelope, buf: Span) -> bool {
         let source = envelope.source;
-        let Some(stripes) = self.with_port(source, |port| Stripes::hold(port, buf).ok()) else {
+        let Some(stripes) =
+            self.with_port(source, |port| Stripes::hold(port, buf, Rights::REMOTE_WRITE).ok())
+        else {
             return false;
         };
         let rtr = LongRts {
@@ -89,7 +91,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(super) fn leave_write(&mut self, id: OpId, s: Sending, rtr: Rtr, keys: [u32; RAILS]) -> bool {
         let begun_ns = self.dev.now_ns();
         self.learner.begins(id, begun_ns);
-        let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len));
+        let held = self.with_port(s.to, |port| Stripes::hold_as(port, s.data, rtr.len, Rights::NONE));
         let Ok(stripes) = held else {
             self.rtrs.other_left(&s.envelope(), Some(id));
             self.ops.set(id, State::Queued(s, Step::Rts));

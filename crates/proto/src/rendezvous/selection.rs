@@ -7,7 +7,7 @@ use crate::choice::terms::{self, Message};
 use crate::choice::way::{Protocol, Way};
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Sending};
-use fabric::{Device, Distance, Rank};
+use fabric::{Device, Distance, Rank, Rights};
 
 /// Long messages between two times that the limit of eager is worked out anew.
 const REFRESH: u32 = 64;
@@ -23,7 +23,8 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let distance = self.dev.distance(s.to);
         let before = self.learner.uses(s.data) as f64;
-        let reuse = if self.rcache.has(0, s.data) { 1.0 } else { before / (before + SPECULATION) };
+        let reuse =
+            if self.rcache.has(0, s.data, Rights::NONE) { 1.0 } else { before / (before + SPECULATION) };
         let late_ns = self.learner.late_ns(&s.envelope(), distance);
         let message = Message { len: s.data.len, distance, reuse, rtr, late_ns, eager: false };
         let forced = self.rules.force.is_some() || !self.rules.adapt;

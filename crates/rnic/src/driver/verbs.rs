@@ -4,7 +4,8 @@ use super::postings::{Payload, Posted};
 use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, TRANSFER, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
-    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Remote, Span, Verbs, VerbsCaps,
+    Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Region, Remote, Span, Verbs,
+    VerbsCaps,
 };
 use std::time::{Duration, Instant};
 
@@ -42,13 +43,14 @@ impl Verbs for Rnic {
         Span { addr, len }
     }
 
-    fn register(&mut self, _rail: usize, span: Span) -> Result<u32, Fault> {
-        let key = self.regions.register(span.addr as u64, span.len as u64, Rights::ALL, 0);
-        key.ok_or_else(|| Fault::Device(format!("{MAX_REGIONS} regions of memory are registered")))
+    fn register(&mut self, _rail: usize, span: Span, rights: fabric::Rights) -> Result<Region, Fault> {
+        let stag = self.regions.register(span.addr as u64, span.len as u64, rights_of(rights), 0);
+        stag.map(Region::of)
+            .ok_or_else(|| Fault::Device(format!("{MAX_REGIONS} regions of memory are registered")))
     }
 
-    fn deregister(&mut self, _rail: usize, key: u32) {
-        assert!(self.regions.deregister(key), "what is given back is registered");
+    fn deregister(&mut self, _rail: usize, region: Region) {
+        assert!(self.regions.deregister(region.local), "what is given back is registered");
     }
 
     fn post_send(&mut self, to: Rank, _rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
@@ -325,6 +327,18 @@ impl Drop for Rnic {
             std::thread::sleep(Duration::from_micros(50));
         }
     }
+}
+
+/// What the stack is to allow.
+fn rights_of(asked: fabric::Rights) -> Rights {
+    let all = [
+        (fabric::Rights::LOCAL_WRITE, Rights::LOCAL_WRITE),
+        (fabric::Rights::REMOTE_READ, Rights::REMOTE_READ),
+        (fabric::Rights::REMOTE_WRITE, Rights::REMOTE_WRITE),
+        (fabric::Rights::REMOTE_ATOMIC, Rights::REMOTE_ATOMIC),
+    ];
+    let given = all.into_iter().filter(|(right, _)| asked.include(*right));
+    given.fold(Rights::NONE, |rights, (_, right)| rights | right)
 }
 
 /// The length of what these parts make.

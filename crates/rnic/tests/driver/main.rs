@@ -5,6 +5,7 @@ mod at_once;
 #[path = "../job/mod.rs"]
 mod job;
 mod leaving;
+mod rights;
 mod strangers;
 
 use fabric::{Atomic, Completion, Done, Remote, Verbs};

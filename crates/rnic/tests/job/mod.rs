@@ -1,6 +1,6 @@
 //! What tests of ranks with an adapter each have in common.
 
-use fabric::{Local, Verbs};
+use fabric::{Local, Rights, Verbs};
 use rnic::{Listening, Rnic, Secret};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub type Listen = fn(IpAddr) -> Result<Listening, String>;
 pub fn memory(rank: &mut Rnic, len: usize, byte: u8) -> Local {
     let span = rank.allocate(len);
     (0..len).for_each(|at| rank.poke_bytes(span.addr + at, &[byte]));
-    Local { span, key: rank.register(0, span).unwrap() }
+    rank.register(0, span, Rights::ALL).unwrap().local(span)
 }
 
 pub fn bytes(rank: &Rnic, local: Local) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //! chance follows from the seed.
 
 use crate::support::*;
-use fabric::{Charge, Completion, Done, Fault, Nap, Remote, Verbs};
+use fabric::{Charge, Completion, Done, Fault, Nap, Remote, Rights, Verbs};
 use sim::{Cluster, Faults, Job, Nic, Outcome, Report, run};
 
 /// As a cluster with one rank per host.
@@ -57,7 +57,7 @@ fn memory_given_back_while_a_write_is_under_way_is_an_error() {
     against(|nic, memory, remote| {
         let mine = Memory::new(nic, 0, 4096);
         assert!(nic.post_write(1, 0, &[mine.part(0, 4096)], remote, 1).unwrap());
-        nic.deregister(0, mine.local.key);
+        nic.deregister(0, mine.region);
         assert!(text(completion(nic)).contains("own memory: key"));
         assert!(nic.post_write(1, 0, &[memory.part(0, 4096)], remote, 2).unwrap());
         assert_eq!(completion(nic).result, Ok(()));
@@ -75,12 +75,12 @@ fn limits_are_enforced_and_named() {
         completion(nic);
         assert!(nic.post_write(1, 0, &[memory.part(0, 100)], remote, 1).unwrap());
         let big = nic.allocate(1 << 20);
-        let refused = format!("{:?}", nic.register(0, big).unwrap_err());
+        let refused = format!("{:?}", nic.register(0, big, Rights::ALL).unwrap_err());
         assert!(refused.contains("8192 of 1048576 are (limit `lockable_bytes`)"), "{refused}");
         for _ in 0..3 {
-            nic.register(0, memory.local.span).unwrap();
+            nic.register(0, memory.local.span, Rights::ALL).unwrap();
         }
-        let refused = format!("{:?}", nic.register(0, memory.local.span).unwrap_err());
+        let refused = format!("{:?}", nic.register(0, memory.local.span, Rights::ALL).unwrap_err());
         assert!(refused.contains("all 4 regions are in use (limit `regions`)"), "{refused}");
         let refused = format!("{:?}", nic.post_datagram(1, 0, &[memory.part(0, 1501)], 1).unwrap_err());
         assert!(refused.contains("limit `datagram.max_bytes`: 1500"), "{refused}");

@@ -1,7 +1,7 @@
 //! Times of the model against times computed by hand, on a cluster of round numbers.
 
 use crate::support::*;
-use fabric::{Charge, Done, Local, Nap, Span, Verbs};
+use fabric::{Charge, Done, Nap, Rights, Span, Verbs};
 use sim::{Cluster, Nic, run};
 
 /// Runs on two hosts, one rank each, and gives what both measured.
@@ -131,12 +131,12 @@ fn two_rails_carry_twice() {
                 fetch_ns = 300\ngather_ns = 10\ndepth = 16\nretry_ns = 1000\n";
     let cluster = cluster(("[local]", &format!("{rail}\n[local]")));
     let times = pair(&cluster, |nic, memory, board| {
-        let key = nic.register(1, memory.local.span).unwrap();
+        let region = nic.register(1, memory.local.span, Rights::ALL).unwrap();
         sleep_until(nic, 2 * START_NS);
         if nic.me() == 0 {
-            let other = Local { span: memory.local.span.part(0, 100_000), key };
+            let other = region.local(memory.local.span.part(0, 100_000));
             // Rank 1 has registered in the same order: its keys are the same.
-            let remote = fabric::Remote { key, ..board.at(1, 100_000) };
+            let remote = fabric::Remote { key: region.remote, ..board.at(1, 100_000) };
             assert!(nic.post_write(1, 0, &[memory.part(0, 100_000)], board.at(1, 0), 1).unwrap());
             assert!(nic.post_write(1, 1, &[other], remote, 2).unwrap());
             completion(nic).result.unwrap();
@@ -198,9 +198,9 @@ fn registration_and_copies_cost_what_the_file_says() {
         let since = |nic: &Nic<'_>, start: u64| nic.now_ns() - start;
         let span = nic.allocate(40_000);
         let start = nic.now_ns();
-        let key = nic.register(0, span).unwrap();
+        let region = nic.register(0, span, Rights::ALL).unwrap();
         assert_eq!(since(&nic, start), 5000 + 10 * 250);
-        nic.deregister(0, key);
+        nic.deregister(0, region);
         assert_eq!(since(&nic, start), 7500 + 1000 + 10 * 50);
         let start = nic.now_ns();
         nic.copy(span.addr + 20_000, span.addr, 1000);
@@ -275,7 +275,7 @@ fn alarms_end_naps() {
         nic.idle(0).take();
         let woken = nic.now_ns();
         let span = Span { addr: 8, len: 0 };
-        assert!(nic.register(0, span).is_ok());
+        assert!(nic.register(0, span, Rights::ALL).is_ok());
         woken
     });
     assert_eq!(end.unwrap().all().unwrap(), [3000]);

@@ -200,9 +200,9 @@ fn lost_datagrams_leave_no_open_end() {
 
 /// Rank 0 sends, rank 1 has room for all.
 fn datagrams(mut nic: sim::Nic<'_>) {
-    use fabric::{Local, Nap, Verbs};
+    use fabric::{Local, Nap, Rights, Verbs};
     let span = nic.allocate(4096);
-    let local = Local { span, key: nic.register(0, span).unwrap() };
+    let local = nic.register(0, span, Rights::ALL).unwrap().local(span);
     for work in 0..100 {
         if nic.me() == 1 {
             nic.post_receive(0, local, work);

@@ -1,6 +1,6 @@
 //! What the tests of adapters share.
 
-use fabric::{Completion, Local, Nap, Rank, Remote, Span, Verbs};
+use fabric::{Completion, Local, Nap, Rank, Region, Remote, Rights, Span, Verbs};
 use sim::{Cluster, Nic};
 
 /// A cluster of round numbers, with `change` made to its file.
@@ -17,12 +17,14 @@ pub fn plain() -> Cluster {
 /// Registered memory of the library's.
 pub struct Memory {
     pub local: Local,
+    pub region: Region,
 }
 
 impl Memory {
     pub fn new(nic: &mut Nic<'_>, rail: usize, len: usize) -> Memory {
         let span = nic.allocate(len);
-        Memory { local: Local { span, key: nic.register(rail, span).unwrap() } }
+        let region = nic.register(rail, span, Rights::ALL).unwrap();
+        Memory { local: region.local(span), region }
     }
 
     pub fn part(&self, offset: usize, len: usize) -> Local {

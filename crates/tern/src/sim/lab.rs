@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use fabric::{Local, Nap, Remote, Span, Verbs};
+use fabric::{Nap, Region, Remote, Rights, Span, Verbs};
 use proto::{EagerBy, Event, Figures, Protocol, Tuning};
 use sim::{Cluster, Counters, Job, Nic, Rank, Setup};
 
@@ -197,9 +197,9 @@ pub fn raw_write(cluster: &Cluster, raw: Raw, len: usize) -> Result<f64, String>
             Raw::RegisterEach => None,
         };
         sleep_until(&mut nic, BEGIN_NS);
-        let key = *key.get_or_insert_with(|| registered(&mut nic, user));
+        let region = *key.get_or_insert_with(|| registered(&mut nic, user));
         let wire = if raw == Raw::CopyEach { staging } else { user };
-        keys.borrow_mut()[me] = Remote { addr: wire.addr as u64, key };
+        keys.borrow_mut()[me] = region.remote(wire.addr);
         if me == 0 {
             if raw == Raw::CopyEach {
                 nic.copy(staging.addr, user.addr, len);
@@ -210,7 +210,7 @@ pub fn raw_write(cluster: &Cluster, raw: Raw, len: usize) -> Result<f64, String>
             let now = nic.now_ns();
             sleep_until(&mut nic, now + 1);
             let remote = keys.borrow()[1];
-            let posted = nic.post_write(1, 0, &[Local { span: wire, key }], remote, 1);
+            let posted = nic.post_write(1, 0, &[region.local(wire)], remote, 1);
             assert!(posted.expect("the memory is registered"), "the queue is empty");
             while nic.poll().is_none() {
                 nic.idle(0).take();
@@ -224,7 +224,7 @@ pub fn raw_write(cluster: &Cluster, raw: Raw, len: usize) -> Result<f64, String>
             }
         }
         if raw == Raw::RegisterEach {
-            nic.deregister(0, key);
+            nic.deregister(0, region);
         }
         let end = nic.now_ns();
         sleep_until(&mut nic, 10 * BEGIN_NS);
@@ -233,8 +233,8 @@ pub fn raw_write(cluster: &Cluster, raw: Raw, len: usize) -> Result<f64, String>
     Ok(report.all()?[1])
 }
 
-fn registered(nic: &mut Nic<'_>, span: Span) -> u32 {
-    nic.register(0, span).expect("one buffer can be registered")
+fn registered(nic: &mut Nic<'_>, span: Span) -> Region {
+    nic.register(0, span, Rights::REMOTE_WRITE).expect("one buffer can be registered")
 }
 
 fn sleep_until(nic: &mut Nic<'_>, at_ns: u64) {

@@ -1,7 +1,7 @@
 //! What is measured of datagrams (UD), beside connections (RC): they may be lost, which is counted, and nothing is sent again.
 
 use super::measure::{Bench, WORD, median};
-use fabric::{Local, Verbs};
+use fabric::Verbs;
 use std::time::{Duration, Instant};
 
 /// After so long a datagram counts as lost.
@@ -84,7 +84,7 @@ impl<V: Verbs> Bench<'_, V> {
     }
 
     fn post_datagram(&mut self, len: usize) -> Result<(), String> {
-        let (peer, part) = (self.peer, Local { span: self.memory.part(0, len), key: self.keys[0] });
+        let (peer, part) = (self.peer, self.regions[0].local(self.memory.part(0, len)));
         self.post(|verbs| verbs.post_datagram(peer, 0, &[part], super::measure::PLAIN))
     }
 
@@ -167,7 +167,7 @@ impl<V: Verbs> Bench<'_, V> {
     /// A message that is no part of a meeting.
     fn give_leave(&mut self, lost: usize) -> Result<(), String> {
         self.verbs.poke_bytes(self.memory.addr, &(lost as u64).to_ne_bytes());
-        let (peer, part) = (self.peer, Local { span: self.memory.part(0, WORD), key: self.keys[0] });
+        let (peer, part) = (self.peer, self.regions[0].local(self.memory.part(0, WORD)));
         self.post(|verbs| verbs.post_send(peer, 0, &[part], super::measure::PLAIN))
     }
 

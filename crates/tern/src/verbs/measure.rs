@@ -5,7 +5,7 @@
 //!
 //! Both ranks go through the same calls; what one asks for, the other does too. Times are taken by rank 0.
 
-use fabric::{Completion, Done, Fault, Local, Remote, Span, Verbs};
+use fabric::{Completion, Done, Fault, Local, Region, Remote, Rights, Span, Verbs};
 use std::time::Instant;
 
 /// Longest message of a receive buffer.
@@ -24,14 +24,14 @@ const RECEIVE: u64 = 1 << 33;
 pub struct Bench<'a, V: Verbs> {
     pub(super) verbs: &'a mut V,
     pub(super) peer: usize,
-    /// What is sent from and written to, and its keys by rail.
+    /// What is sent from and written to, and how it is registered by rail.
     pub(super) memory: Span,
-    pub(super) keys: Vec<u32>,
+    pub(super) regions: Vec<Region>,
     /// The same at the peer.
     remote: (u64, Vec<u32>),
     /// Memory that is registered for one write, as far as it is to be.
     slots: Vec<Span>,
-    fresh: Vec<Option<u32>>,
+    fresh: Vec<Option<Region>>,
     free: Vec<usize>,
     pub(super) buffers: Vec<Local>,
     posted: u64,
@@ -60,19 +60,19 @@ impl<'a, V: Verbs> Bench<'a, V> {
         let memory = verbs.allocate(LONGEST);
         let room = verbs.allocate(depth * MESSAGE);
         let slots = (0..WINDOW).map(|_| verbs.allocate(LONGEST)).collect();
-        let mut keys = Vec::new();
+        let mut regions = Vec::new();
         let mut buffers = Vec::new();
         for rail in 0..rails {
-            keys.push(verbs.register(rail, memory).map_err(text)?);
-            let key = verbs.register(rail, room).map_err(text)?;
+            regions.push(verbs.register(rail, memory, Rights::ALL).map_err(text)?);
+            let region = verbs.register(rail, room, Rights::LOCAL_WRITE).map_err(text)?;
             for at in 0..depth {
-                let buffer = Local { span: room.part(at * MESSAGE, MESSAGE), key };
+                let buffer = region.local(room.part(at * MESSAGE, MESSAGE));
                 verbs.post_receive(rail, buffer, RECEIVE + buffers.len() as u64);
                 buffers.push(buffer);
             }
         }
         let own: Vec<String> = std::iter::once(memory.addr as u64)
-            .chain(keys.iter().map(|key| u64::from(*key)))
+            .chain(regions.iter().map(|region| u64::from(region.remote)))
             .map(|n| n.to_string())
             .collect();
         let said = tell(&own.join(" "))?;
@@ -87,7 +87,7 @@ impl<'a, V: Verbs> Bench<'a, V> {
             verbs,
             peer,
             memory,
-            keys,
+            regions,
             remote,
             slots,
             fresh,
@@ -121,15 +121,15 @@ impl<'a, V: Verbs> Bench<'a, V> {
                 true => self.datagrams += 1,
                 false => (self.received, self.last) = (self.received + 1, at),
             }
-            let depth = self.buffers.len() / self.keys.len();
+            let depth = self.buffers.len() / self.regions.len();
             self.verbs.post_receive(at / depth, self.buffers[at], work);
             return Ok(());
         }
         self.ended += 1;
         if work < PLAIN {
             let slot = work as usize;
-            if let Some(key) = self.fresh[slot].take() {
-                self.verbs.deregister(0, key);
+            if let Some(region) = self.fresh[slot].take() {
+                self.verbs.deregister(0, region);
             }
             self.free.push(slot);
         }
@@ -157,7 +157,7 @@ impl<'a, V: Verbs> Bench<'a, V> {
     }
 
     fn send(&mut self, rail: usize, len: usize) -> Result<(), String> {
-        let (peer, part) = (self.peer, Local { span: self.memory.part(0, len), key: self.keys[rail] });
+        let (peer, part) = (self.peer, self.regions[rail].local(self.memory.part(0, len)));
         self.sent += 1;
         self.post(|verbs| verbs.post_send(peer, rail, &[part], PLAIN))
     }
@@ -169,7 +169,7 @@ impl<'a, V: Verbs> Bench<'a, V> {
 
     /// Waits until the peer has come here too and nothing is under way.
     pub fn meet(&mut self) -> Result<(), String> {
-        for rail in 0..self.keys.len() {
+        for rail in 0..self.regions.len() {
             self.send(rail, 8)?;
         }
         let wanted = self.sent;
@@ -197,14 +197,14 @@ impl<'a, V: Verbs> Bench<'a, V> {
 
     /// How many connections there are.
     pub fn connections(&self) -> usize {
-        self.keys.len()
+        self.regions.len()
     }
 
     /// As [`Bench::latency`] over all connections at a time, divided by their number (002, section 3.4.1): each is sent a message, and the peer
     /// answers each over the connection by which it came.
     pub fn normalized_latency(&mut self, len: usize, rounds: usize) -> Result<f64, String> {
         self.meet()?;
-        let (rails, depth) = (self.keys.len(), self.buffers.len() / self.keys.len());
+        let (rails, depth) = (self.regions.len(), self.buffers.len() / self.regions.len());
         let mut times = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             let begun = Instant::now();
@@ -231,7 +231,7 @@ impl<'a, V: Verbs> Bench<'a, V> {
         self.meet()?;
         let mut times = Vec::with_capacity(rounds);
         if self.is_first() {
-            let (peer, local) = (self.peer, Local { span: self.memory.part(0, len), key: self.keys[0] });
+            let (peer, local) = (self.peer, self.regions[0].local(self.memory.part(0, len)));
             let remote = Remote { addr: self.remote.0, key: self.remote.1[0] };
             for _ in 0..rounds {
                 let begun = Instant::now();
@@ -248,12 +248,12 @@ impl<'a, V: Verbs> Bench<'a, V> {
     /// writes per µs.
     pub fn stream(&mut self, len: usize, count: usize, both: bool) -> Result<(f64, f64), String> {
         self.meet()?;
-        let (rails, window) = (self.keys.len(), (WINDOW * self.keys.len()) as u64);
+        let (rails, window) = (self.regions.len(), (WINDOW * self.regions.len()) as u64);
         let begun = Instant::now();
         if both || self.is_first() {
             for at in 0..count {
                 let rail = at % rails;
-                let from = Local { span: self.memory.part(0, len), key: self.keys[rail] };
+                let from = self.regions[rail].local(self.memory.part(0, len));
                 self.write(rail, from, PLAIN)?;
                 self.until(|bench| bench.posted - bench.ended < window)?;
             }
@@ -275,16 +275,16 @@ impl<'a, V: Verbs> Bench<'a, V> {
                 // Spread evenly.
                 let is_reused = (at + 1) * reused / 100 > at * reused / 100;
                 if is_reused {
-                    let from = Local { span: self.memory.part(0, len), key: self.keys[0] };
+                    let from = self.regions[0].local(self.memory.part(0, len));
                     self.write(0, from, PLAIN)?;
                     self.until(|bench| bench.posted - bench.ended < WINDOW as u64)?;
                     continue;
                 }
                 let slot = self.free.pop().expect("one is free");
                 let span = self.slots[slot].part(0, len);
-                let key = self.verbs.register(0, span).map_err(text)?;
-                self.fresh[slot] = Some(key);
-                self.write(0, Local { span, key }, slot as u64)?;
+                let region = self.verbs.register(0, span, Rights::NONE).map_err(text)?;
+                self.fresh[slot] = Some(region);
+                self.write(0, region.local(span), slot as u64)?;
             }
         }
         self.meet()?;
@@ -300,10 +300,10 @@ impl<'a, V: Verbs> Bench<'a, V> {
         let (mut there, mut back) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let begun = Instant::now();
-            let key = self.verbs.register(0, span).map_err(text)?;
+            let region = self.verbs.register(0, span, Rights::ALL).map_err(text)?;
             there.push(begun.elapsed().as_secs_f64() * 1e6);
             let begun = Instant::now();
-            self.verbs.deregister(0, key);
+            self.verbs.deregister(0, region);
             back.push(begun.elapsed().as_secs_f64() * 1e6);
         }
         Ok((median(there), median(back)))

@@ -30,7 +30,7 @@ use super::{BY_FRAMES, Happening, Message, Mover, Step};
 use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::memory::rcache::Held;
-use fabric::{Local, Remote, Span};
+use fabric::{Remote, Rights, Span};
 use std::collections::VecDeque;
 use wire::head::FrameType;
 use wire::long::{Fragment, LongRts, RAILS};
@@ -184,12 +184,12 @@ impl Moving {
             // A block of a pipeline that keeps nothing is registered as the receiver has cut it.
             let cut = if message.keeps() { port.tuning().block_bytes } else { block.len as usize };
             let (end, span) = message.block(at, self.next, cut);
-            match port.hold(block.rail as usize, span, message.keeps()) {
+            match port.hold(block.rail as usize, span, Rights::NONE, message.keeps()) {
                 Ok(held) => {
                     let local = message.local.part(at as usize, (end - at) as usize);
                     let remote = Remote { addr: block.addr + (at - block.offset), key: block.key };
                     self.pieces.push(Piece { work: self.posted, held, offset: at, len: end - at });
-                    port.write(held.rail, Local { span: local, key: held.key }, remote, self.posted);
+                    port.write(held.rail, held.region.local(local), remote, self.posted);
                     self.posted = self.posted.wrapping_add(1);
                     port.emit(Event::BlockWritten);
                 }
@@ -339,11 +339,11 @@ impl Exposing {
         let (behind, span) = message.block(offset, message.local.len as u64, port.tuning().block_bytes);
         let (len, rail) = (behind - offset, self.rail(port));
         let told = Fragment { offset, len, rail: rail as u16, ..Fragment::default() };
-        let held = port.hold(rail, span, message.keeps()).ok();
+        let held = port.hold(rail, span, Rights::REMOTE_WRITE, message.keeps()).ok();
         match held {
             Some(held) => {
                 let addr = (message.local.addr + offset as usize) as u64;
-                port.tell(FrameType::Ready, Fragment { addr, key: held.key, ..told });
+                port.tell(FrameType::Ready, Fragment { addr, key: held.region.remote, ..told });
             }
             // One that is on the wire gives its registration back soon.
             None if !self.blocks.is_empty() => return false,

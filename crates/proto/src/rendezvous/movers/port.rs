@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::memory::rcache::Held;
 use crate::memory::staging::{Slab, Use};
 use crate::message::op::Side;
-use fabric::{Fault, Local, Remote, Share, ShareWord, Span};
+use fabric::{Fault, Local, Remote, Rights, Share, ShareWord, Span};
 use wire::head::{FrameType, Offer};
 use wire::long::{Fragment, LongRts};
 
@@ -78,8 +78,8 @@ pub trait Port: Sharing {
     fn tuning(&self) -> &Tuning;
     /// Adapters to spread a message over.
     fn rails(&self) -> usize;
-    /// Registers memory, or finds that it is; with `keep` it may stay registered afterwards.
-    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault>;
+    /// Registers memory for these uses, or finds that it is; with `keep` it may stay registered afterwards.
+    fn hold(&mut self, rail: usize, span: Span, rights: Rights, keep: bool) -> Result<Held, Fault>;
     /// Gives back what was held.
     fn release(&mut self, held: Held);
     /// Staging memory for one message, `None` while all of it is in use.

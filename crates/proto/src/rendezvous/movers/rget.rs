@@ -17,7 +17,7 @@
 use super::port::Port;
 use super::stripes::Stripes;
 use super::{Happening, Message, Mover, Step};
-use fabric::Remote;
+use fabric::{Remote, Rights};
 use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
 
@@ -36,7 +36,8 @@ pub(crate) enum Sender {
 impl Mover for Sender {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
-            (Sender::Idle, Happening::Start) => match Stripes::hold(port, message.local) {
+            (Sender::Idle, Happening::Start) => match Stripes::hold(port, message.local, Rights::REMOTE_READ)
+            {
                 Ok(stripes) => self.offer(stripes, message, port),
                 Err(_) => Step::Frames,
             },
@@ -97,7 +98,7 @@ impl Mover for Receiver {
         match (std::mem::take(self), what) {
             (Receiver::Idle, Happening::Matched(rts, _)) => {
                 // The sender cut its stripes by its own length.
-                let Ok(stripes) = Stripes::hold_as(port, message.local, rts.len) else {
+                let Ok(stripes) = Stripes::hold_as(port, message.local, rts.len, Rights::LOCAL_WRITE) else {
                     return Step::Frames;
                 };
                 let mut under_way = 0;

@@ -22,7 +22,7 @@ use super::port::Port;
 use super::stripes::{Stripes, ends_stripe};
 use super::{BY_FRAMES, Happening, Message, Mover, Step};
 use crate::memory::rcache::Held;
-use fabric::{Local, Remote};
+use fabric::{Remote, Rights};
 use std::collections::VecDeque;
 use wire::head::FrameType;
 use wire::long::{Fragment, LongRts};
@@ -108,10 +108,10 @@ impl Moving {
 
     fn take(&mut self, fragment: Fragment, message: &Message, port: &mut impl Port) -> Step {
         let span = message.local.part(fragment.offset as usize, fragment.len as usize);
-        match port.hold(fragment.rail as usize, span, true) {
+        match port.hold(fragment.rail as usize, span, Rights::NONE, true) {
             Ok(held) => {
                 let remote = Remote { addr: fragment.addr, key: fragment.key };
-                port.write(held.rail, Local { span, key: held.key }, remote, fragment.rail as u32);
+                port.write(held.rail, held.region.local(span), remote, fragment.rail as u32);
                 self.pieces.push(Piece { held, fragment });
             }
             Err(_) => self.framed.push_back(fragment),
@@ -169,7 +169,9 @@ impl Mover for Receiver {
     fn on(&mut self, what: Happening, message: &Message, port: &mut impl Port) -> Step {
         match (std::mem::take(self), what) {
             (Receiver::Idle, Happening::Matched(..)) => {
-                let Ok(stripes) = Stripes::hold(port, message.local) else { return Step::Frames };
+                let Ok(stripes) = Stripes::hold(port, message.local, Rights::REMOTE_WRITE) else {
+                    return Step::Frames;
+                };
                 let taken = Fragment { len: message.local.len as u64, ..Fragment::default() };
                 match stripes.iter().next() {
                     Some(_) => port.tell_with_next(FrameType::Ack, taken),

@@ -2,7 +2,7 @@
 
 use super::port::Port;
 use crate::memory::rcache::Held;
-use fabric::{Fault, Local, Span};
+use fabric::{Fault, Local, Rights, Span};
 use wire::long::{Fragment, RAILS};
 
 /// Below this length of a stripe another adapter costs more than it carries.
@@ -21,7 +21,7 @@ pub(crate) struct Stripe {
 impl Stripe {
     /// Its memory, being a part of `buffer`.
     pub fn local(&self, buffer: Span) -> Local {
-        Local { span: buffer.part(self.offset, self.len), key: self.held.key }
+        self.held.region.local(buffer.part(self.offset, self.len))
     }
 
     /// What the other side has to know to write it.
@@ -30,7 +30,7 @@ impl Stripe {
             offset: self.offset as u64,
             len: self.len as u64,
             addr: (buffer.addr + self.offset) as u64,
-            key: self.held.key,
+            key: self.held.region.remote,
             rail: self.held.rail as u16,
             flags: 0,
         }
@@ -44,20 +44,20 @@ pub(crate) struct Stripes {
 }
 
 impl Stripes {
-    /// Registers a buffer.
-    pub fn hold(port: &mut impl Port, buffer: Span) -> Result<Stripes, Fault> {
-        Stripes::hold_as(port, buffer, buffer.len as u64)
+    /// Registers a buffer for these uses.
+    pub fn hold(port: &mut impl Port, buffer: Span, rights: Rights) -> Result<Stripes, Fault> {
+        Stripes::hold_as(port, buffer, buffer.len as u64, rights)
     }
 
     /// Registers a buffer cut as one of `len` bytes would be; all or nothing.
-    pub fn hold_as(port: &mut impl Port, buffer: Span, len: u64) -> Result<Stripes, Fault> {
+    pub fn hold_as(port: &mut impl Port, buffer: Span, len: u64, rights: Rights) -> Result<Stripes, Fault> {
         let mut all = Stripes { stripes: [None; RAILS] };
         for (rail, (offset, len)) in cut(len as usize, port.rails()).enumerate() {
             let part = buffer.part(offset, len);
             if part.len == 0 {
                 break;
             }
-            match port.hold(rail, part, true) {
+            match port.hold(rail, part, rights, true) {
                 Ok(held) => all.stripes[rail] = Some(Stripe { offset, len: part.len, held }),
                 Err(fault) => {
                     all.release(port);
@@ -84,9 +84,9 @@ impl Stripes {
         used.fold(0, |rails, stripe| rails | 1 << stripe.held.rail)
     }
 
-    /// Keys by adapter.
+    /// Keys for the other side, by adapter.
     pub fn keys(&self) -> [u32; RAILS] {
-        self.stripes.map(|stripe| stripe.map_or(0, |s| s.held.key))
+        self.stripes.map(|stripe| stripe.map_or(0, |s| s.held.region.remote))
     }
 }
 

@@ -34,7 +34,7 @@ use crate::choice::tuning::{Tuning, WINDOW};
 use crate::choice::way::Protocol;
 use crate::event::Event;
 use crate::memory::staging::{BUFFERS, Slab, Use};
-use fabric::{Fault, Local, Remote};
+use fabric::{Fault, Remote};
 use std::collections::VecDeque;
 use wire::head::FrameType;
 use wire::long::{Fragment, LongRts, RAILS};
@@ -237,7 +237,7 @@ impl Moving {
         }
         let span = self.slab.span.part(buffer, self.plan.staged_len(chunk));
         let remote = Remote { addr: self.target.addr + buffer as u64, key: self.target.key };
-        port.write(rail, Local { span, key: self.slab.keys[rail] }, remote, chunk.index);
+        port.write(rail, self.slab.regions[rail].local(span), remote, chunk.index);
         port.emit(Event::ChunkWritten);
         self.flying[chunk.index as usize % self.plan.buffers()] = Some(*chunk);
         self.written += 1;
@@ -351,7 +351,7 @@ impl Receiver {
             offset: slab.number as u64,
             len,
             addr: slab.span.addr as u64,
-            key: slab.keys[rail],
+            key: slab.regions[rail].remote,
             rail: rail as u16,
             flags: if told { TELL } else { 0 },
         };

@@ -100,9 +100,10 @@ impl Net {
             What::Send => self.send_on((from, to, rail), is_next, &mut posted),
             What::Read(remote) => {
                 let fails = self.fails(&posted);
-                let mut data = self.fetch(to, rail, remote_span(remote, posted.parts[0].span.len));
+                let wanted = remote_span(remote, posted.parts[0].span.len);
+                let mut data = self.fetch(to, rail, wanted, Rights::REMOTE_READ);
                 data.truncate(if fails { dice % data.len() } else { data.len() });
-                put(posted.parts[0].span.addr, &data);
+                put(self.check(from, rail, posted.parts[0], Rights::LOCAL_WRITE).addr, &data);
                 self.over(from, &posted, Done::Read, result(fails));
                 true
             }
@@ -148,7 +149,7 @@ impl Net {
             let at = if self.caps.writes_in_order { 0 } else { self.dice() % flight.pieces.len() };
             let (offset, len) = flight.pieces.remove(at).expect("inside");
             let there = Remote { addr: remote.addr + offset as u64, key: remote.key };
-            let target = self.check(to, rail, remote_span(there, len));
+            let target = self.check(to, rail, remote_span(there, len), Rights::REMOTE_WRITE);
             put(target.addr, &flight.data[offset..offset + len]);
         }
         if !flight.is_over && (flight.pieces.is_empty() || self.dice().is_multiple_of(16)) {

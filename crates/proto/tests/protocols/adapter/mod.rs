@@ -1,20 +1,20 @@
 //! Adapters with registered memory for tests: work is done when the test says so, and not before, or
 //! piece by piece while ranks wait. What is posted is read when it travels, so memory that is used
-//! again too early shows; what breaks the rules of registration ends the test. A net that is
+//! again too early shows; what breaks the rules of registration, and what memory is not registered for, ends the test. A net that is
 //! [`Net::hostile`] honours what `fabric::verbs` promises and not a bit more.
 #![allow(dead_code)] // no test uses all of it
 
 mod datagrams;
 mod hostile;
-mod memory;
+pub mod memory;
 mod pin;
 
 use hostile::Flight;
 use memhook::{Frames, Monitor};
-use memory::{Region, bytes_at, copy, gather, put, remote_span};
+use memory::{Region, bytes_at, copy, gather, keys_of, put, remote_span};
 use pin::Pinned;
 
-use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Span, Verbs, VerbsCaps};
+use fabric::{Charge, Completion, Done, Fault, Local, Nap, Rank, Remote, Rights, Span, Verbs, VerbsCaps};
 use proto::Limits;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -211,7 +211,7 @@ impl Net {
         let done = match posted.what {
             What::Write(remote) => {
                 let len = data.len();
-                let target = self.check(to, 0, remote_span(remote, len)).addr;
+                let target = self.check(to, 0, remote_span(remote, len), Rights::REMOTE_WRITE).addr;
                 let end = part.map_or(len, |part| part.clamp(posted.landed, len - 1));
                 put(target + posted.landed, &data[posted.landed..end]);
                 if end < len {
@@ -222,8 +222,9 @@ impl Net {
                 Done::Written
             }
             What::Read(remote) => {
-                let data = self.fetch(to, 0, remote_span(remote, posted.parts[0].span.len));
-                put(posted.parts[0].span.addr, &data);
+                let wanted = remote_span(remote, posted.parts[0].span.len);
+                let data = self.fetch(to, 0, wanted, Rights::REMOTE_READ);
+                put(self.check(from, 0, posted.parts[0], Rights::LOCAL_WRITE).addr, &data);
                 Done::Read
             }
             What::Send => {
@@ -240,7 +241,8 @@ impl Net {
         match &posted.inline {
             Some(data) => data.clone(),
             None => {
-                posted.parts.iter().map(|part| self.fetch(from, rail, *part)).collect::<Vec<_>>().concat()
+                let parts = posted.parts.iter().map(|part| self.fetch(from, rail, *part, Rights::NONE));
+                parts.collect::<Vec<_>>().concat()
             }
         }
     }
@@ -280,7 +282,7 @@ impl Net {
     fn receive_over(&mut self, rail: usize, from: Rank, to: Rank, data: &[u8], datagram: bool) {
         let (buffer, work) = self.hosts[to].buffers[rail].pop_front().expect("a buffer was posted");
         assert!(data.len() <= buffer.span.len);
-        put(self.check(to, rail, buffer).addr, data);
+        put(self.check(to, rail, buffer, Rights::LOCAL_WRITE).addr, data);
         let done = Done::Received { from, len: data.len(), datagram };
         self.hosts[to].completions.push_back(Completion { work, done, result: Ok(()) });
     }
@@ -347,7 +349,8 @@ impl Adapter {
         let is_inline = len <= self.caps.inline_bytes && !matches!(what, What::Read(_));
         let inline = (is_inline || at_once).then(|| gather(parts.iter().map(|part| part.span)));
         if inline.is_none() {
-            parts.iter().for_each(|part| _ = net.check(self.me, rail, *part));
+            let needed = if matches!(what, What::Read(_)) { Rights::LOCAL_WRITE } else { Rights::NONE };
+            parts.iter().for_each(|part| _ = net.check(self.me, rail, *part, needed));
         }
         let parts = parts.to_vec();
         net.queues[queue].push_back(Posted { what, parts, inline, landed: 0, flight: None, work });
@@ -397,20 +400,20 @@ impl Verbs for Adapter {
         Span { addr, len }
     }
 
-    fn register(&mut self, rail: usize, span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, rail: usize, span: Span, rights: Rights) -> Result<fabric::Region, Fault> {
         let mut net = self.net.get();
         if net.registered(self.me) + span.len > self.lockable_bytes {
             return Err(Fault::Device(format!("no more than {} bytes can be locked", self.lockable_bytes)));
         }
         let pages = (net.has_pages && span.len <= Pinned::LEN_MAX).then(|| Pinned::new(span));
         let keys = &mut net.hosts[self.me].keys;
-        keys.push(Some(Region { rail, span, gone: Vec::new(), pages }));
-        Ok(keys.len() as u32 - 1)
+        keys.push(Some(Region { rail, span, rights, gone: Vec::new(), pages }));
+        Ok(keys_of(keys.len() - 1))
     }
 
-    fn deregister(&mut self, rail: usize, key: u32) {
-        let old = self.net.get().hosts[self.me].keys[key as usize].take();
-        assert_eq!(old.map(|region| region.rail), Some(rail), "key {key} is not in use there");
+    fn deregister(&mut self, rail: usize, region: fabric::Region) {
+        let old = self.net.get().hosts[self.me].keys[region.local as usize].take();
+        assert_eq!(old.map(|region| region.rail), Some(rail), "{region:?} is not in use there");
     }
 
     fn watch(&mut self, span: Span) -> bool {
@@ -433,7 +436,7 @@ impl Verbs for Adapter {
         self.monitor.as_ref().is_none_or(|monitor| monitor.is_unchanged(span))
     }
 
-    fn frames(&mut self, _rail: usize, _key: u32, span: Span, out: &mut Vec<u64>) -> bool {
+    fn frames(&mut self, _rail: usize, _region: fabric::Region, span: Span, out: &mut Vec<u64>) -> bool {
         self.frames.as_ref().is_some_and(|frames| frames.of(span, out))
     }
 
@@ -457,7 +460,7 @@ impl Verbs for Adapter {
 
     fn post_datagram(&mut self, to: Rank, rail: usize, parts: &[Local], work: u64) -> Result<bool, Fault> {
         let mut net = self.net.get();
-        parts.iter().for_each(|part| _ = net.check(self.me, rail, *part));
+        parts.iter().for_each(|part| _ = net.check(self.me, rail, *part, Rights::NONE));
         let data = gather(parts.iter().map(|part| part.span));
         assert!(data.len() <= self.caps.datagram_bytes, "{} bytes in a datagram", data.len());
         net.send_datagram(self.me, to, data);

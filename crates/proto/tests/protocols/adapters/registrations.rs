@@ -1,7 +1,7 @@
 //! The registration cache against a slow model, and what it must never do: name pages that are gone.
 
 use crate::adapter::{Adapter, Net, Shared};
-use fabric::Span;
+use fabric::{Rights, Span};
 use proptest::prelude::*;
 use proto::channel::{Channel, Settings};
 use proto::memory::rcache::{CacheLimits, Held, Rcache};
@@ -33,7 +33,11 @@ impl Bench {
     }
 
     fn hold(&mut self, span: Span, keep: bool) -> Option<Held> {
-        self.cache.hold(&mut self.dev, &mut self.counters, 0, span, keep).ok()
+        self.hold_for(span, Rights::NONE, keep)
+    }
+
+    fn hold_for(&mut self, span: Span, rights: Rights, keep: bool) -> Option<Held> {
+        self.cache.hold(&mut self.dev, &mut self.counters, 0, span, rights, keep).ok()
     }
 
     fn release(&mut self, held: Held) {
@@ -41,7 +45,11 @@ impl Bench {
     }
 
     fn use_once(&mut self, span: Span) -> Held {
-        let held = self.hold(span, true).unwrap();
+        self.use_for(span, Rights::NONE)
+    }
+
+    fn use_for(&mut self, span: Span, rights: Rights) -> Held {
+        let held = self.hold_for(span, rights, true).unwrap();
         self.release(held);
         held
     }
@@ -118,7 +126,11 @@ fn the_least_recently_used_makes_room() {
     let keys: Vec<Held> = (0..3).map(|k| b.use_once(span(10 * k, 1))).collect();
     assert_eq!(b.use_once(span(0, 1)), keys[0]);
     b.use_once(span(50, 1));
-    assert!(b.cache.has(0, span(0, 1)) && !b.cache.has(0, span(10, 1)) && b.cache.has(0, span(20, 1)));
+    assert!(
+        b.cache.has(0, span(0, 1), Rights::NONE)
+            && !b.cache.has(0, span(10, 1), Rights::NONE)
+            && b.cache.has(0, span(20, 1), Rights::NONE)
+    );
     b.use_once(span(60, 3));
     assert_eq!((b.cache.len(), b.cache.bytes()), (2, 4 * PAGE));
     // What is in use is not touched; what does not fit beside it ends with its use.
@@ -149,11 +161,95 @@ fn an_adapter_that_has_no_more_gets_back_what_is_idle() {
     assert!(b.hold(span(200, left), true).is_some());
 }
 
+const READ: Rights = Rights::REMOTE_READ;
+const WRITE: Rights = Rights::REMOTE_WRITE;
+
+#[test]
+fn what_is_sent_and_received_in_turn_is_registered_for_both_and_found() {
+    for turns in [[READ, WRITE], [WRITE, READ], [Rights::NONE, WRITE], [Rights::LOCAL_WRITE, READ]] {
+        let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+        let first = b.use_for(span(0, 2), turns[0]);
+        assert!(
+            b.cache.has(0, span(0, 2), turns[0]) && !b.cache.has(0, span(0, 2), turns[1]),
+            "no more than that"
+        );
+        let wide = b.use_for(span(0, 2), turns[1]);
+        assert_ne!(wide, first);
+        (0..10).for_each(|turn| assert_eq!(b.use_for(span(0, 2), turns[turn % 2]), wide));
+        assert_eq!((b.count(Event::CacheMiss), b.count(Event::CacheHit)), (2, 10));
+        assert_eq!((b.cache.len(), b.registered()), (1, 2 * PAGE), "the one takes the place of the other");
+        assert_eq!(b.net.get().rights(0, span(0, 2)), [turns[0] | turns[1]], "{turns:?}");
+    }
+}
+
+#[test]
+fn who_may_be_written_to_can_be_filled() {
+    let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+    let held = b.use_for(span(0, 1), WRITE);
+    assert_eq!((b.use_for(span(0, 1), Rights::LOCAL_WRITE), b.use_once(span(0, 1))), (held, held));
+}
+
+#[test]
+fn a_part_that_lacks_something_widens_all_of_it() {
+    let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+    b.use_for(span(0, 8), READ);
+    let wide = b.use_for(span(3, 1), WRITE);
+    assert_eq!((b.cache.len(), b.registered(), b.cache.whole(wide)), (1, 8 * PAGE, span(0, 8)));
+    assert_eq!((b.use_for(span(0, 8), READ), b.use_for(span(7, 1), WRITE)), (wide, wide));
+    // What is larger has what it was asked for, and is widened when a part comes again.
+    b.use_for(span(0, 9), WRITE);
+    let whole = b.use_for(span(3, 1), READ);
+    assert_eq!((b.use_for(span(0, 9), WRITE), b.cache.len(), b.registered()), (whole, 1, 9 * PAGE));
+}
+
+#[test]
+fn what_is_in_use_keeps_its_rights_while_another_is_wider() {
+    let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+    let sent = b.hold_for(span(0, 1), READ, true).unwrap();
+    let other = b.use_for(span(0, 1), WRITE);
+    assert_eq!(b.net.get().rights(0, span(0, 1)), [READ, READ | WRITE]);
+    assert_eq!(b.use_for(span(0, 1), READ), other);
+    b.release(sent);
+    assert_eq!((b.cache.len(), b.registered()), (1, PAGE));
+    assert_eq!(b.use_for(span(0, 1), READ), other);
+}
+
+#[test]
+fn what_is_kept_is_kept_when_it_is_widened() {
+    let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+    b.use_for(Span { addr: BASE, len: 100 }, READ);
+    let wide = b.hold_for(Span { addr: BASE, len: 100 }, WRITE, false).unwrap();
+    b.release(wide);
+    assert_eq!((b.use_for(span(0, 1), WRITE), b.registered()), (wide, PAGE));
+    // And where nothing is, it is shared while it is used.
+    let mut b = Bench::new(NO_LIMIT, usize::MAX, false);
+    let narrow = b.hold_for(span(0, 1), READ, true).unwrap();
+    let wide = b.hold_for(span(0, 1), WRITE, true).unwrap();
+    assert_eq!(b.hold_for(span(0, 1), READ, true), Some(wide));
+    [narrow, wide, wide].into_iter().for_each(|held| b.release(held));
+    assert_eq!(b.registered(), 0);
+}
+
+#[test]
+fn to_widen_takes_no_more_room() {
+    let mut b = Bench::new(NO_LIMIT, 64 * 1024, true);
+    b.use_for(span(0, 2), READ);
+    b.use_for(span(10, 4), READ); // all that the channel leaves
+    b.use_for(span(10, 4), WRITE);
+    assert_eq!((b.cache.len(), b.count(Event::CacheEvicted)), (2, 0));
+    let limits = CacheLimits { bytes: 4 * PAGE, regions: 1 };
+    let mut b = Bench::new(limits, usize::MAX, true);
+    b.use_for(span(0, 4), READ);
+    b.use_for(span(0, 4), WRITE);
+    assert_eq!((b.cache.len(), b.cache.bytes(), b.count(Event::CacheEvicted)), (1, 4 * PAGE, 0));
+}
+
 /// One registration of the model.
 #[derive(Clone, Debug)]
 struct Known {
     held: Held,
     span: Span,
+    rights: Rights,
     holders: usize,
     is_found: bool,
     is_kept: bool,
@@ -161,7 +257,7 @@ struct Known {
 
 #[derive(Clone, Debug)]
 enum Call {
-    Hold(Span, bool),
+    Hold(Span, Rights, bool),
     Release(usize),
     Unmap(Span),
 }
@@ -170,9 +266,13 @@ fn any_span() -> impl Strategy<Value = Span> {
     (0usize..40 * PAGE, 1usize..12 * PAGE).prop_map(|(at, len)| Span { addr: BASE + at, len })
 }
 
+fn any_rights() -> impl Strategy<Value = Rights> {
+    prop::sample::select(vec![Rights::NONE, Rights::LOCAL_WRITE, READ, WRITE])
+}
+
 fn any_call() -> impl Strategy<Value = Call> {
     prop_oneof![
-        4 => (any_span(), any::<bool>()).prop_map(|(span, keep)| Call::Hold(span, keep)),
+        4 => (any_span(), any_rights(), any::<bool>()).prop_map(|(span, rights, keep)| Call::Hold(span, rights, keep)),
         4 => any::<usize>().prop_map(Call::Release),
         1 => any_span().prop_map(Call::Unmap),
     ]
@@ -186,6 +286,29 @@ fn contains(a: Span, b: Span) -> bool {
     a.addr <= b.addr && b.addr + b.len <= a.addr + a.len
 }
 
+/// What is registered for one that wants this, instead of one that lacks some of it.
+fn registered(held: Held, wanted: Span, rights: Rights, keep: bool, narrow: Option<Known>) -> Known {
+    let (wanted, rights, keep) = match narrow {
+        Some(narrow) => (narrow.span, rights | narrow.rights, keep || narrow.is_kept),
+        None => (wanted, rights, keep),
+    };
+    let addr = wanted.addr / PAGE * PAGE;
+    let pages = Span { addr, len: (wanted.addr + wanted.len).next_multiple_of(PAGE) - addr };
+    let span = if keep { pages } else { wanted };
+    Known { held, span, rights, holders: 1, is_found: true, is_kept: keep }
+}
+
+/// A new one takes the place of those inside it if it is kept, and is found then, or if there are none.
+fn place(mut new: Known, known: &mut Vec<Known>) {
+    let inner = known.iter_mut().filter(|k| k.is_found && contains(new.span, k.span));
+    let inner: Vec<&mut Known> = inner.collect();
+    new.is_found = new.is_kept || inner.is_empty();
+    if new.is_found {
+        inner.into_iter().for_each(|k| k.is_found = false);
+    }
+    known.push(new);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -197,25 +320,24 @@ proptest! {
         let (mut known, mut in_use): (Vec<Known>, Vec<Held>) = (Vec::new(), Vec::new());
         for call in calls {
             match call {
-                Call::Hold(wanted, keep) => {
-                    let hits: Vec<Held> =
-                        known.iter().filter(|k| k.is_found && contains(k.span, wanted)).map(|k| k.held).collect();
-                    let held = b.hold(wanted, keep).unwrap();
+                Call::Hold(wanted, rights, keep) => {
+                    let found = known.iter_mut().filter(|k| k.is_found && contains(k.span, wanted));
+                    let found = found.max_by_key(|k| k.span.addr);
+                    let held = b.hold_for(wanted, rights, keep).unwrap();
                     in_use.push(held);
-                    if hits.contains(&held) {
-                        known.iter_mut().filter(|k| k.held == held).for_each(|k| k.holders += 1);
-                    } else {
-                        prop_assert!(hits.is_empty(), "{wanted:?} is registered: {hits:?}");
-                        let whole = Span { addr: wanted.addr / PAGE * PAGE, len: 0 };
-                        let end = (wanted.addr + wanted.len).next_multiple_of(PAGE);
-                        let span = if keep { Span { len: end - whole.addr, ..whole } } else { wanted };
-                        let inner = known.iter_mut().filter(|k| k.is_found && contains(span, k.span));
-                        let inner: Vec<&mut Known> = inner.collect();
-                        let is_found = keep || inner.is_empty();
-                        if is_found {
-                            inner.into_iter().for_each(|k| k.is_found = false);
+                    match found {
+                        Some(found) if found.rights.include(rights) => {
+                            prop_assert_eq!(found.held, held, "{:?} is registered", wanted);
+                            found.holders += 1;
                         }
-                        known.push(Known { held, span, holders: 1, is_found, is_kept: keep });
+                        found => {
+                            let narrow = found.map(|found| {
+                                found.is_found = false;
+                                found.clone()
+                            });
+                            let new = registered(held, wanted, rights, keep, narrow);
+                            place(new, &mut known);
+                        }
                     }
                 }
                 Call::Release(which) if !in_use.is_empty() => {
@@ -245,7 +367,7 @@ proptest! {
         let mut in_use: Vec<Held> = Vec::new();
         for call in calls {
             match call {
-                Call::Hold(span, keep) => in_use.push(b.hold(span, keep).unwrap()),
+                Call::Hold(span, rights, keep) => in_use.push(b.hold_for(span, rights, keep).unwrap()),
                 Call::Release(which) if !in_use.is_empty() => {
                     let held = in_use.swap_remove(which % in_use.len());
                     b.release(held);

@@ -1,9 +1,10 @@
 //! Reliability over datagrams that are lost, doubled and overtaken, with and without connections that come and go: sends,
 //! writes and reads come, once, in order, and with their bytes. `TERN_NET_SEEDS=1000` for a night.
 
+use crate::adapter::memory::theirs;
 use crate::adapter::{Adapter, Net, Shared};
 use crate::random::Random;
-use fabric::{Done, Local, Rank, Remote, Span, Verbs};
+use fabric::{Done, Local, Rank, Remote, Rights, Span, Verbs};
 use proto::reliable::{Reliable, Settings};
 use std::collections::{HashMap, VecDeque};
 
@@ -43,7 +44,7 @@ fn net(seed: u64, loss: usize) -> Shared {
 
 fn memory(verbs: &mut Reliable<Adapter>, len: usize) -> Local {
     let span = verbs.allocate(len);
-    Local { span, key: verbs.register(0, span).unwrap() }
+    verbs.register(0, span, Rights::ALL).unwrap().local(span)
 }
 
 fn bytes(verbs: &Reliable<Adapter>, span: Span) -> Vec<u8> {
@@ -94,7 +95,7 @@ fn post(seats: &mut [Seat], random: &mut Random, count: &mut u8) -> bool {
     let len = 1 + random.below(longest);
     let data = vec![*count; len];
     let window = seats[to].windows[me];
-    let remote = Remote { addr: window.span.addr as u64, key: window.key };
+    let remote = theirs(window);
     match random.below(4) {
         0 => {
             // A write, and behind it the message that says it is there.

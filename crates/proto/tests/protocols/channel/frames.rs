@@ -2,7 +2,7 @@
 
 use super::{arrive, connected, look, pair, settings, settle, span, take};
 use crate::adapter::{Adapter, Net};
-use fabric::{Device, Distance, Fault, Local, Span, Transfers};
+use fabric::{Device, Distance, Fault, Local, Rights, Span, Transfers};
 use proto::Event;
 use proto::channel::{Channel, Settings};
 
@@ -80,9 +80,9 @@ fn gathered_memory_is_busy_until_its_work_has_ended() {
     let (net, mut channels) = connected(&settings());
     for len in [200, 400] {
         let memory = channels[0].allocate(len);
-        let key = channels[0].register(0, memory).unwrap();
+        let local = channels[0].register(0, memory, Rights::NONE).unwrap().local(memory);
         channels[0].copy(memory.addr, span(&vec![1u8; len]).addr, len);
-        assert_eq!(channels[0].try_send_from(1, [7, 7], Local { span: memory, key }, 55), Ok(true));
+        assert_eq!(channels[0].try_send_from(1, [7, 7], local, 55), Ok(true));
         assert_eq!(channels[0].completed(), None);
         net.get().advance(0, 1, None);
         assert_eq!(channels[0].completed(), None);
@@ -104,15 +104,15 @@ fn work_of_the_engine_passes_through() {
     let (net, mut channels) = connected(&settings());
     let near = channels[0].allocate(4096);
     let far = channels[1].allocate(4096);
-    let key = channels[0].register(0, near).unwrap();
-    let far_key = channels[1].register(0, far).unwrap();
-    let remote = fabric::Remote { addr: far.addr as u64, key: far_key };
+    let local = channels[0].register(0, near, Rights::LOCAL_WRITE).unwrap().local(near);
+    let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
+    let remote = channels[1].register(0, far, rights).unwrap().remote(far.addr);
     channels[0].store(1, near.addr, 77);
-    assert_eq!(channels[0].post_write(1, 0, Local { span: near, key }, remote, 3), Ok(true));
+    assert_eq!(channels[0].post_write(1, 0, local, remote, 3), Ok(true));
     settle(&net, &mut channels);
     assert_eq!(channels[1].load(0, far.addr), 77);
     channels[1].store(0, far.addr, 78);
-    assert_eq!(channels[0].post_read(1, 0, Local { span: near, key }, remote, 4), Ok(true));
+    assert_eq!(channels[0].post_read(1, 0, local, remote, 4), Ok(true));
     settle(&net, &mut channels);
     assert_eq!(channels[0].load(1, near.addr), 78);
     assert_eq!([channels[0].completed(), channels[0].completed()], [Some((3, Ok(()))), Some((4, Ok(())))]);

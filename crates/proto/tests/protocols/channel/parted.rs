@@ -3,7 +3,7 @@
 use super::{bytes, span};
 use crate::adapter::{self, Adapter, Net, Shared};
 use crate::random::Random;
-use fabric::{Device, Local, Rank, Transfers};
+use fabric::{Device, Local, Rank, Rights, Transfers};
 use proto::Event;
 use proto::channel::{self, Channel};
 use proto::reliable::{self, Reliable};
@@ -199,7 +199,7 @@ impl Swarm {
         let mut job = job(&net, RANKS, connections, &settings);
         let memory = |channel: &mut Hybrid| {
             let span = channel.allocate(PARTS * LONGEST);
-            (Local { span, key: channel.register(0, span).unwrap() }, [true; PARTS])
+            (channel.register(0, span, Rights::ALL).unwrap().local(span), [true; PARTS])
         };
         let user = job.iter_mut().map(memory).collect();
         let expected = (0..RANKS * RANKS).map(|_| VecDeque::new()).collect();

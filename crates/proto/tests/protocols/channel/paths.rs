@@ -2,7 +2,7 @@
 
 use super::{arrive, connected, look, pair, settings, settle, span, take};
 use crate::adapter::{Adapter, Net};
-use fabric::{Device, Local, Rank, Span, Transfers};
+use fabric::{Device, Rank, Rights, Span, Transfers};
 use proto::Event;
 use proto::channel::{Channel, Settings};
 
@@ -163,12 +163,11 @@ fn credits_that_could_not_be_posted_are_owed() {
     }
     // The queue of rank 1 is full with other work while it takes the frames.
     let near = channels[1].allocate(8);
-    let key = channels[1].register(0, near).unwrap();
+    let near = channels[1].register(0, near, Rights::NONE).unwrap().local(near);
     let far = channels[0].allocate(8);
-    let far_key = channels[0].register(0, far).unwrap();
-    let remote = fabric::Remote { addr: far.addr as u64, key: far_key };
+    let remote = channels[0].register(0, far, Rights::REMOTE_WRITE).unwrap().remote(far.addr);
     let mut work = 0;
-    while channels[1].post_write(0, 0, Local { span: near, key }, remote, work).unwrap() {
+    while channels[1].post_write(0, 0, near, remote, work).unwrap() {
         work += 1;
     }
     while take(&mut channels[1], 0).is_some() {}

@@ -2,9 +2,10 @@
 //! frames come whole, once and in order, and a frame behind a write finds it placed.
 
 use super::{bytes, settings, span};
+use crate::adapter::memory::theirs;
 use crate::adapter::{self, Adapter, Net, Shared};
 use crate::random::Random;
-use fabric::{Device, Local, Rank, Remote, Span, Transfers};
+use fabric::{Device, Local, Rank, Rights, Span, Transfers};
 use proto::channel::{Channel, Settings};
 use proto::{Engine, Event, Limits, Mode, Want};
 use std::collections::VecDeque;
@@ -76,7 +77,7 @@ impl Swarm {
         let mut channels: Vec<_> = (0..size).map(channel).collect();
         let memory = |channel: &mut Channel<Adapter>, rail, len| {
             let span = channel.allocate(len);
-            Local { span, key: channel.register(rail, span).unwrap() }
+            channel.register(rail, span, Rights::ALL).unwrap().local(span)
         };
         let user = channels.iter_mut().map(|channel| (memory(channel, 0, 4 * 300), [true; 4])).collect();
         let of_rail =
@@ -147,7 +148,7 @@ impl Swarm {
             let [_, target] = self.written[to][rail];
             let source = Local { span: source.span.part(to * TOLD, TOLD), key: source.key };
             (0..TOLD).step_by(8).for_each(|at| channel.store(to, source.span.addr + at, stamp + 1));
-            let remote = Remote { addr: (target.span.addr + from * TOLD) as u64, key: target.key };
+            let remote = theirs(Local { span: target.span.part(from * TOLD, TOLD), ..target });
             let work = WRITES + (to * adapter::RAILS_MAX + rail) as u64;
             if channel.post_write(to, rail, source, remote, work).unwrap() {
                 lane.told[rail] = (stamp + 1, true, true);

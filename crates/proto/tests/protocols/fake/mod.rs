@@ -2,8 +2,8 @@
 #![allow(dead_code)] // no test uses all of it
 
 use fabric::{
-    Caps, Costs, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Remote, Share, ShareWord,
-    Shares, Span, Transfers,
+    Caps, Costs, Device, Distance, Fault, Frame, Immediate, Local, Nap, Rank, Region, Remote, Rights, Share,
+    ShareWord, Shares, Span, Transfers,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -365,16 +365,16 @@ impl Device for Fake {
 }
 
 impl Transfers for Fake {
-    fn register(&mut self, _rail: usize, _span: Span) -> Result<u32, Fault> {
+    fn register(&mut self, _rail: usize, _span: Span, _rights: Rights) -> Result<Region, Fault> {
         let (limit, held) = &mut self.net.borrow_mut().regions;
         if held[self.me] >= *limit {
             return Err(Fault::Device(format!("{limit} regions are registered")));
         }
         held[self.me] += 1;
-        Ok(0)
+        Ok(Region::default())
     }
 
-    fn deregister(&mut self, _rail: usize, _key: u32) {
+    fn deregister(&mut self, _rail: usize, _region: Region) {
         self.net.borrow_mut().regions.1[self.me] -= 1;
     }
 

@@ -245,10 +245,16 @@ fn everything_in_every_state() {
 #[test]
 fn blocks_of_a_caching_pipeline_are_aligned() {
     for (protocol, expected) in [
-        (Protocol::Pipeline, ["buffer+2000..+4096 rail 0", "buffer+6096..+4096 rail 1"]),
+        (
+            Protocol::Pipeline,
+            ["buffer+2000..+4096 rail 0, to be written to", "buffer+6096..+4096 rail 1, to be written to"],
+        ),
         (
             Protocol::CachingPipeline,
-            ["buffer+0..+4096 rail 0, to keep", "buffer+4096..+4096 rail 1, to keep"],
+            [
+                "buffer+0..+4096 rail 0, to be written to, to keep",
+                "buffer+4096..+4096 rail 1, to be written to, to keep",
+            ],
         ),
     ] {
         let mut stage = Stage::at(protocol, Side::Receive, &[]);

@@ -7,7 +7,7 @@ use crate::memory::staging::{BUFFERS, Slab, Use};
 use crate::message::op::Side;
 use crate::rendezvous::movers::Message;
 use crate::rendezvous::movers::port::{Port, Sharing, Turn};
-use fabric::{Fault, Local, Remote, Share, ShareWord, Span};
+use fabric::{Fault, Local, Region, Remote, Rights, Share, ShareWord, Span};
 use std::collections::BTreeMap;
 use wire::head::{FrameType, Offer};
 use wire::long::{Fragment, LongRts};
@@ -123,14 +123,21 @@ impl Port for Script {
         self.rails.max(1)
     }
 
-    fn hold(&mut self, rail: usize, span: Span, keep: bool) -> Result<Held, Fault> {
+    fn hold(&mut self, rail: usize, span: Span, rights: Rights, keep: bool) -> Result<Held, Fault> {
         if self.refuses_to_register {
             return Err(Fault::Device("refused".into()));
         }
         self.keys += 1;
-        let held = Held { rail, key: self.keys };
+        let held = Held { rail, region: Region { local: self.keys, remote: 100 + self.keys } };
         let kept = if keep { ", to keep" } else { "" };
-        self.note(format!("register {}..+{} rail {rail}{kept}", place(span.addr), span.len));
+        let purpose = match rights {
+            Rights::NONE => "",
+            Rights::LOCAL_WRITE => ", to be filled",
+            Rights::REMOTE_READ => ", to be read",
+            Rights::REMOTE_WRITE => ", to be written to",
+            _ => panic!("no message needs {rights:?}"),
+        };
+        self.note(format!("register {}..+{} rail {rail}{purpose}{kept}", place(span.addr), span.len));
         self.held.push(held);
         Ok(held)
     }
@@ -138,7 +145,7 @@ impl Port for Script {
     fn release(&mut self, held: Held) {
         let at = self.held.iter().position(|h| *h == held).expect("held once");
         self.held.remove(at);
-        self.note(format!("release key {}", held.key));
+        self.note(format!("release key {}", held.region.local));
     }
 
     fn stage(&mut self, wanted: Use) -> Result<Option<Slab>, Fault> {
@@ -149,7 +156,7 @@ impl Port for Script {
             return Ok(None);
         }
         let span = Span { addr: STAGING, len: BUFFERS * self.tuning.staging_bytes };
-        let slab = Slab { span, keys: [7; 4], wanted, number: 5 };
+        let slab = Slab { span, regions: [Region { local: 7, remote: 107 }; 4], wanted, number: 5 };
         self.slabs.push(slab);
         self.note(format!("stage {wanted:?}"));
         Ok(Some(slab))
