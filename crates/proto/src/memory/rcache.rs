@@ -13,10 +13,11 @@
 //! so one step in a balanced tree finds the only candidate. They are not merged: the union would
 //! register memory between two buffers that nobody sends, and would be lost with either of them.
 //!
-//! What is registered may do what it was asked for and no more ([`Rights`]): a peer that is to read a buffer cannot write to it. A
-//! registration that lacks what the next use needs is *widened*: all of it is registered anew, for both, and takes its place. So a
-//! buffer that is sent and received in turn is found each time after the first of each kind, and its peers may read it and write to
-//! it as long as it is kept.
+//! Who sends a buffer lets its peers read it at most, and who receives into it lets them write to it at most ([`Rights`]). What is kept is
+//! registered for that from the beginning, by whichever protocol its first message goes, so that another one finds it; what ends with
+//! its transfer is registered for that alone. A registration that lacks what the next use needs is *widened*: all of it is registered anew,
+//! for both, and takes its place. So a buffer that is sent and received in turn is found each time after the first of each kind, and its
+//! peers may read it and write to it as long as it is kept.
 //!
 //! Memory that is given back to the system and mapped anew has other pages, which the adapter does not know. So only
 //! memory whose end is announced is kept ([`fabric::Device::watch`]); all other registrations are shared while
@@ -146,7 +147,7 @@ impl Rcache {
         counters.count(Event::CacheMiss);
         let whole = pages_around(span, dev.page_bytes());
         let kept = keep && self.make_room(dev, counters, whole.len) && dev.watch(whole);
-        let span = if kept { whole } else { span };
+        let (span, rights) = if kept { (whole, by_any_protocol(rights)) } else { (span, rights) };
         let region = self.register(dev, counters, rail, span, rights)?;
         self.insert(
             dev,
@@ -425,6 +426,11 @@ impl Rcache {
         self.bytes -= entry.span.len;
         dev.deregister(name.0, entry.region);
     }
+}
+
+/// What a buffer that is used so may be used for by another protocol: one that is sent read by peers, one that is received into written to.
+fn by_any_protocol(rights: Rights) -> Rights {
+    rights | if rights.include(Rights::LOCAL_WRITE) { Rights::REMOTE_WRITE } else { Rights::REMOTE_READ }
 }
 
 /// The pages that hold a span.

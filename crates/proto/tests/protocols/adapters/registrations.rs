@@ -164,6 +164,25 @@ fn an_adapter_that_has_no_more_gets_back_what_is_idle() {
 const READ: Rights = Rights::REMOTE_READ;
 const WRITE: Rights = Rights::REMOTE_WRITE;
 
+/// What is kept is registered for any protocol by which such a buffer may go.
+fn kept_for(rights: Rights) -> Rights {
+    rights | if rights.include(Rights::LOCAL_WRITE) { WRITE } else { READ }
+}
+
+#[test]
+fn another_protocol_finds_what_one_has_registered() {
+    for (one, another) in [(Rights::NONE, READ), (Rights::LOCAL_WRITE, WRITE)] {
+        let mut b = Bench::new(NO_LIMIT, usize::MAX, true);
+        let held = b.use_for(span(0, 2), one);
+        assert_eq!((b.use_for(span(0, 2), another), b.count(Event::CacheMiss)), (held, 1));
+        assert_eq!(b.net.get().rights(0, span(0, 2)), [another]);
+        // What ends with its transfer is for that alone.
+        let narrow = b.hold_for(span(4, 1), one, false).unwrap();
+        assert_eq!(b.net.get().rights(0, span(4, 1)), [one]);
+        b.release(narrow);
+    }
+}
+
 #[test]
 fn what_is_sent_and_received_in_turn_is_registered_for_both_and_found() {
     for turns in [[READ, WRITE], [WRITE, READ], [Rights::NONE, WRITE], [Rights::LOCAL_WRITE, READ]] {
@@ -178,7 +197,7 @@ fn what_is_sent_and_received_in_turn_is_registered_for_both_and_found() {
         (0..10).for_each(|turn| assert_eq!(b.use_for(span(0, 2), turns[turn % 2]), wide));
         assert_eq!((b.count(Event::CacheMiss), b.count(Event::CacheHit)), (2, 10));
         assert_eq!((b.cache.len(), b.registered()), (1, 2 * PAGE), "the one takes the place of the other");
-        assert_eq!(b.net.get().rights(0, span(0, 2)), [turns[0] | turns[1]], "{turns:?}");
+        assert_eq!(b.net.get().rights(0, span(0, 2)), [kept_for(turns[0]) | kept_for(turns[1])], "{turns:?}");
     }
 }
 
@@ -294,7 +313,7 @@ fn registered(held: Held, wanted: Span, rights: Rights, keep: bool, narrow: Opti
     };
     let addr = wanted.addr / PAGE * PAGE;
     let pages = Span { addr, len: (wanted.addr + wanted.len).next_multiple_of(PAGE) - addr };
-    let span = if keep { pages } else { wanted };
+    let (span, rights) = if keep { (pages, kept_for(rights)) } else { (wanted, rights) };
     Known { held, span, rights, holders: 1, is_found: true, is_kept: keep }
 }
 
