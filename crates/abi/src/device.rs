@@ -47,7 +47,7 @@ fn kind() -> String {
 
 /// What ranks of other hosts are reached by.
 struct Far {
-    way: Way,
+    way: Unconnected,
     carriers: Carriers,
     secret: Secret,
     /// By rank: its host.
@@ -63,13 +63,13 @@ impl Far {
         near: &mut Shm,
     ) -> Result<Channel<Reliable<Adapter>>, String> {
         let (adapter, descriptor, carriers) = match self.way {
-            Way::Software(listening, addresses) => {
+            Unconnected::Software(listening, addresses) => {
                 let mut adapter = listening.open(me, addresses, self.secret)?;
                 adapter.share_core(shares_core);
                 let descriptor = adapter.descriptor();
                 (Either::First(adapter), descriptor, self.carriers)
             }
-            Way::System(opened, cards) => {
+            Unconnected::System(opened, cards) => {
                 let adapter = opened.join(me, &cards, self.secret)?;
                 let descriptor = adapter.descriptor();
                 (Either::Second(adapter), descriptor, self.carriers.of_system())
@@ -81,7 +81,7 @@ impl Far {
 }
 
 /// An adapter before it is connected, and where those of all ranks are.
-enum Way {
+enum Unconnected {
     Software(Listening, Box<[SocketAddr]>),
     System(Opened, Vec<Vec<u8>>),
 }
@@ -279,7 +279,7 @@ fn software(
     carriers: Carriers,
     settings: &Settings,
     client: &mut Client,
-) -> Result<(Way, Vec<String>), String> {
+) -> Result<(Unconnected, Vec<String>), String> {
     let listening = carriers.listen(settings.text("TERN_TRANSPORT"), address::outer(settings)?)?;
     let listening = listening.checked_by(integrity(settings));
     let (addresses, names) = tell::<SocketAddr>(&listening.address()?.to_string(), settings, client)?;
@@ -296,7 +296,7 @@ fn software(
             listening.limited_to(least.ok_or("a rank does not say how long its datagrams are")?)
         }
     };
-    Ok((Way::Software(listening, addresses.into()), names))
+    Ok((Unconnected::Software(listening, addresses.into()), names))
 }
 
 /// Adapters of the system. Collective: a rank that has none says so to all, so that none waits for it.
@@ -304,7 +304,7 @@ fn system(
     opened: Result<Opened, String>,
     settings: &Settings,
     client: &mut Client,
-) -> Result<(Way, Vec<String>), String> {
+) -> Result<(Unconnected, Vec<String>), String> {
     let card = opened.as_ref().map_err(String::clone).and_then(Opened::card);
     let card = card.unwrap_or_else(|_| "none".into());
     let (cards, names) = tell::<String>(&card, settings, client)?;
@@ -318,7 +318,7 @@ fn system(
     // What is not read here is refused by name when the ranks join.
     let doors: Vec<SocketAddr> = cards.iter().filter_map(|card| ibv::door(card)).collect();
     address::are_alike(&doors)?;
-    Ok((Way::System(opened, cards.into_iter().map(String::into_bytes).collect()), names))
+    Ok((Unconnected::System(opened, cards.into_iter().map(String::into_bytes).collect()), names))
 }
 
 /// What nobody has asked for by name: adapters of the system where all ranks have some that reach each other, as the `cards` of all
@@ -329,7 +329,7 @@ fn whatever(
     cards: &[String],
     settings: &Settings,
     client: &mut Client,
-) -> Result<(Way, Vec<String>), String> {
+) -> Result<(Unconnected, Vec<String>), String> {
     let (rank, why) = match ibv::agree(cards) {
         Ok(()) => return system(opened, settings, client),
         Err(refused) => refused,
@@ -450,8 +450,8 @@ impl Hosts {
             is_first
         };
         let place = |rank: usize| match &far.way {
-            Way::Software(_, addresses) => format!("{}/{}", self.names[rank], addresses[rank].ip()),
-            Way::System(..) => format!("{}/ibv", self.names[rank]),
+            Unconnected::Software(_, addresses) => format!("{}/{}", self.names[rank], addresses[rank].ip()),
+            Unconnected::System(..) => format!("{}/ibv", self.names[rank]),
         };
         (0..self.size).filter(is_first).map(|rank| (rank, place(rank))).collect()
     }

@@ -3,7 +3,7 @@
 //!
 //! [`Event`]s are counted. [`Amount`]s are added up: bytes, and time. [`Gauge`]s are kept anyway and only
 //! read. Together they are the [`variables`]. Tools may also be told of each event as it happens, and of
-//! [`Happening`]s, which are not counted: those are the [`types`] of events; what is kept for tools that listen is a [`Record`] each. Amounts belong to steps that take microseconds, and to
+//! [`Notice`]s, which are not counted: those are the [`types`] of events; what is kept for tools that listen is a [`Record`] each. Amounts belong to steps that take microseconds, and to
 //! sleep: those of a short message are counted at most.
 
 use std::sync::OnceLock;
@@ -178,22 +178,22 @@ measures! {
     RegisteredBytes Level: "bytes registered, in use or kept",
 }
 
-macro_rules! happenings {
+macro_rules! notices {
     ($([$group:ident] $($name:ident ($($field:ident),*): $doc:literal,)*)*) => {
         /// What tools are told of beside events, with what is known of it.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(usize)]
-        pub enum Happening { $($(#[doc = $doc] $name,)*)* }
+        pub enum Notice { $($(#[doc = $doc] $name,)*)* }
 
-        impl Happening {
-            const ALL: &'static [(Happening, &'static str, Group, &'static [&'static str], &'static str)] = &[$($(
-                (Happening::$name, stringify!($name), Group::$group, &[$(stringify!($field)),*], $doc),
+        impl Notice {
+            const ALL: &'static [(Notice, &'static str, Group, &'static [&'static str], &'static str)] = &[$($(
+                (Notice::$name, stringify!($name), Group::$group, &[$(stringify!($field)),*], $doc),
             )*)*];
         }
     };
 }
 
-happenings! {
+notices! {
     [Messages]
     Matched (source, tag, bytes, unexpected): "a message has met its receive: from which rank of the job, its tag, its length, and whether it was there first",
     RendezvousBegun (peer, bytes, sends): "a rendezvous begins: with which rank of the job, the length, and whether this rank is the sender",
@@ -218,7 +218,7 @@ pub struct Type {
 }
 
 /// Number of types of events.
-const TYPES: usize = Event::ALL.len() + Happening::ALL.len();
+const TYPES: usize = Event::ALL.len() + Notice::ALL.len();
 /// Most fields of one.
 pub const FIELDS: usize = 4;
 // A word has a bit for each.
@@ -231,7 +231,7 @@ pub fn types() -> &'static [Type] {
         let counted = Event::ALL.iter().zip(Event::GROUPS);
         let counted =
             counted.map(|(&(_, name, doc), &group)| Type { name: snake(name), group, fields: &[], doc });
-        let others = Happening::ALL.iter().map(|&(_, name, group, fields, doc)| Type {
+        let others = Notice::ALL.iter().map(|&(_, name, group, fields, doc)| Type {
             name: snake(name),
             group,
             fields,
@@ -377,7 +377,7 @@ impl Counters {
 
     /// Keeps what happened if a tool listens.
     #[inline]
-    pub fn happened<const N: usize>(&mut self, what: Happening, known: [u64; N]) {
+    pub fn happened<const N: usize>(&mut self, what: Notice, known: [u64; N]) {
         if self.wants(what) {
             let mut fields = [0; FIELDS];
             fields[..N].copy_from_slice(&known);
@@ -387,7 +387,7 @@ impl Counters {
 
     /// Whether a tool listens.
     #[inline]
-    pub fn wants(&self, what: Happening) -> bool {
+    pub fn wants(&self, what: Notice) -> bool {
         self.wanted >> (Event::ALL.len() + what as usize) & 1 != 0
     }
 
@@ -432,11 +432,11 @@ mod tests {
         counters.listen(1 << matched, || 7);
         counters.count(Event::Eager);
         assert!(counters.take_kept().is_none(), "nobody listens to that");
-        counters.happened(Happening::Matched, [3, 4, 5, 0]);
-        counters.happened(Happening::PeerLost, [1]);
+        counters.happened(Notice::Matched, [3, 4, 5, 0]);
+        counters.happened(Notice::PeerLost, [1]);
         counters.listen(1 << eager, || 8);
         counters.count(Event::Eager);
-        counters.happened(Happening::Matched, [3, 4, 5, 0]);
+        counters.happened(Notice::Matched, [3, 4, 5, 0]);
         let kept = counters.take_kept().unwrap();
         let records = [
             Record { kind: matched, at_ns: 7, fields: [3, 4, 5, 0] },

@@ -375,15 +375,16 @@ fn prices_of_one_host_suit_others_where_ranks_share_cores() {
             }
         }
         println!(
-            "{cores} cores, {other:?}: of {all} choices {changed} others, {dearer} dearer by a tenth, at most {worst:.2}"
+            "{cores} cores, {} ns: of {all} choices {changed} others, {dearer} dearer by a tenth, {worst:.2} at most",
+            other.latency_ns
         );
         (changed * 1000 / all, dearer * 1000 / all, worst)
     };
     let [near, far] = [rates(40.0, 0.06, 0.04), rates(300.0, 0.12, 0.05)];
     for other in [near, far] {
         let (changed, dearer, worst) = compare(other, 2);
-        assert!(changed < 10 && dearer < 3 && worst < 1.3, "{changed} {dearer} {worst}");
+        assert!(changed < 15 && dearer < 3 && worst < 1.4, "{changed} {dearer} {worst}");
         let (changed, dearer, worst) = compare(other, 64);
-        assert!(changed < 60 && dearer < 40 && worst < 1.6, "{changed} {dearer} {worst}");
+        assert!(changed < 100 && dearer < 70 && worst < 1.7, "{changed} {dearer} {worst}");
     }
 }

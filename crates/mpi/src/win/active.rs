@@ -446,8 +446,8 @@ impl Window {
     /// State of a window whose targets carry operations out.
     pub fn active(&mut self) -> Option<&mut Active> {
         match &mut self.path {
-            super::Path::Active(active) => Some(active),
-            super::Path::Direct(_) => None,
+            super::Delivery::Active(active) => Some(active),
+            super::Delivery::Direct(_) => None,
         }
     }
 }

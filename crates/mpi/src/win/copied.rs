@@ -18,7 +18,7 @@ use super::issue::at_target;
 use super::operation::{Operation, Verb, combine};
 use super::quick::{There, run_at};
 use super::tally::{Asked, Tally};
-use super::{Flavour, Member, Path, Window, about};
+use super::{Delivery, Flavour, Member, Window, about};
 use crate::comm::Place;
 use crate::datatype::{self, Basic, Datatype};
 use crate::error::Result;
@@ -89,7 +89,9 @@ pub(super) fn by_origin<D: Device>(
     let Operation { target, area, .. } = operation;
     let member = window.members[*target as usize];
     let may_copy = !is_claimed && (window.copies || member.mapped);
-    let Window { path: Path::Active(active), place, epoch, flavour, .. } = window else { return Ok(false) };
+    let Window { path: Delivery::Active(active), place, epoch, flavour, .. } = window else {
+        return Ok(false);
+    };
     let remote = match flavour {
         Flavour::Dynamic => find(engine, place, active, *target, (area.disp, area.len())),
         _ => {
@@ -303,7 +305,7 @@ fn locate_near<D: Device>(
     }
     let is_dynamic = window.flavour == Flavour::Dynamic;
     let located = if is_dynamic { None } else { Some(run_at(window, there.target, there.disp, len)?) };
-    let Window { path: Path::Active(active), place, epoch, .. } = window else { return None };
+    let Window { path: Delivery::Active(active), place, epoch, .. } = window else { return None };
     if target >= place.size() || !epoch.reaches(target) {
         return None;
     }
@@ -366,7 +368,7 @@ impl<D: Device> World<D> {
         };
         let target = there.target as u32;
         let is_alone = window.epoch.is_alone(target);
-        let Window { path: Path::Active(active), place, .. } = window else { return false };
+        let Window { path: Delivery::Active(active), place, .. } = window else { return false };
         let Some(control) = &active.near else { return false };
         let change = Change { verb, basic, data, result, compare, remote };
         let process = place.world_rank(target) as usize;

@@ -10,7 +10,7 @@ use super::active::{Gathered, TELL, Ticket};
 use super::issue::at_target;
 use super::operation::{Area, Operation, Verb};
 use super::quick::There;
-use super::{Member, Path, Window, about};
+use super::{Delivery, Member, Window, about};
 use crate::comm::{Place, Purpose};
 use crate::datatype::{Datatype, Group};
 use crate::error::{Error, Result};
@@ -258,7 +258,7 @@ impl Window {
         there: &There,
         local: Span,
     ) -> bool {
-        let (Path::Active(active), Ok(target)) = (&mut self.path, usize::try_from(there.target)) else {
+        let (Delivery::Active(active), Ok(target)) = (&mut self.path, usize::try_from(there.target)) else {
             return false;
         };
         let Some(far) = active.far.as_ref().filter(|far| far.touched.get(target) == Some(&true)) else {
@@ -438,7 +438,7 @@ impl<D: Device> World<D> {
     /// Whether all of these have completed an epoch here; then that is used up.
     pub(super) fn far_completed(&mut self, win: Handle, from: &[u32]) -> Result<Option<bool>> {
         let World { objects, engine, .. } = self;
-        let Window { path: Path::Active(active), place, .. } = objects.windows.find_mut(win)? else {
+        let Window { path: Delivery::Active(active), place, .. } = objects.windows.find_mut(win)? else {
             return Ok(None);
         };
         let Some(far) = &active.far else { return Ok(None) };

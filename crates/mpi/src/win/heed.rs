@@ -21,7 +21,7 @@
 use super::active::Active;
 use super::epoch::Epoch;
 use super::issue::send_batch;
-use super::{Path, Window, soon};
+use super::{Delivery, Window, soon};
 use crate::error::Result;
 use crate::handle::Handle;
 use crate::world::World;
@@ -111,7 +111,7 @@ impl Active {
 impl Window {
     /// Whether targets count what they were told, so that nobody is asked before an epoch ends that they wait for.
     pub fn counts(&self) -> bool {
-        matches!(&self.path, Path::Active(active) if active.counts())
+        matches!(&self.path, Delivery::Active(active) if active.counts())
     }
 }
 
@@ -120,7 +120,7 @@ impl<D: Device> World<D> {
     /// are `held`.
     pub fn let_all_leave(&mut self, win: Handle, is_fence: bool, held: &mut Vec<u32>) -> Result {
         let World { objects, engine, detached, .. } = self;
-        let Window { path: Path::Active(active), place, .. } = objects.windows.find_mut(win)? else {
+        let Window { path: Delivery::Active(active), place, .. } = objects.windows.find_mut(win)? else {
             return Ok(());
         };
         let mut done = Ok(());

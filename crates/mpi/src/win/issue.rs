@@ -11,7 +11,7 @@ use super::fence::FenceWay;
 use super::message::{OPERATION_BYTES, Record};
 use super::operation::{Operation, Verb};
 use super::tally::Asked;
-use super::{Path, Window, Windows, about, copied, price, soon};
+use super::{Delivery, Window, Windows, about, copied, price, soon};
 use crate::comm::{Place, Purpose};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -53,7 +53,7 @@ impl<D: Device> World<D> {
         let member = window.members[target as usize];
         let place = &window.place;
         match &mut window.path {
-            Path::Direct(control) => {
+            Delivery::Direct(control) => {
                 let is_alone = window.epoch.is_alone(target);
                 let bell = || engine.device().bell();
                 let done = control.operate(operation, &member, is_alone, &bell);
@@ -65,7 +65,7 @@ impl<D: Device> World<D> {
                 });
                 Ok(None)
             }
-            Path::Active(active) => {
+            Delivery::Active(active) => {
                 engine.count(Event::WindowTold);
                 let is_timed = active.near.is_some() && active.tally.is_timed();
                 let since_ns = is_timed.then(|| engine.device().now_ns());
@@ -94,7 +94,7 @@ impl<D: Device> World<D> {
         let is_claimed = objects.windows.claimed(win) == Some(target);
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
-        let Path::Active(active) = &mut window.path else { return Ok(()) };
+        let Delivery::Active(active) = &mut window.path else { return Ok(()) };
         if let Some(far) = active.far.as_mut().filter(|_| sync == Sync::Flush) {
             far.close(engine, target).map_err(|error| at_target(target, &error))?;
             if !active.touched[target as usize] && !is_claimed {
@@ -144,7 +144,7 @@ impl<D: Device> World<D> {
     /// word of an adapter overtakes what has not left, and who is not told sees no end at all.
     pub fn overtaken(&mut self, win: Handle, told: &[u32]) -> Result<Vec<u32>> {
         let World { objects, engine, detached, .. } = self;
-        let Window { path: Path::Active(active), place, .. } = objects.windows.find_mut(win)? else {
+        let Window { path: Delivery::Active(active), place, .. } = objects.windows.find_mut(win)? else {
             return Ok(Vec::new());
         };
         let mut overtaken = Vec::new();
@@ -184,7 +184,7 @@ impl<D: Device> World<D> {
             soon::ended(window);
             return Ok(());
         }
-        let Path::Active(active) = &mut window.path else { return Ok(()) };
+        let Delivery::Active(active) = &mut window.path else { return Ok(()) };
         each(to, |rank| {
             if told == direct::Told::Post {
                 active.tell(rank, &Record::Post);
@@ -262,9 +262,9 @@ impl<D: Device> World<D> {
             return Ok(heard);
         }
         Ok(match &mut window.path {
-            Path::Direct(_) => false,
-            Path::Active(active) if told == direct::Told::Post => active.let_in(from),
-            Path::Active(active) => {
+            Delivery::Direct(_) => false,
+            Delivery::Active(active) if told == direct::Told::Post => active.let_in(from),
+            Delivery::Active(active) => {
                 let have = active.have_completed(from);
                 if have {
                     active.use_up(from);
@@ -364,8 +364,8 @@ impl<D: Device> World<D> {
         let window = objects.windows.find_mut(win)?;
         let place = &window.place;
         match &mut window.path {
-            Path::Active(active) => let_leave(active, place, (target, claimed), engine, detached),
-            Path::Direct(_) => Ok(()),
+            Delivery::Active(active) => let_leave(active, place, (target, claimed), engine, detached),
+            Delivery::Direct(_) => Ok(()),
         }
     }
 
@@ -401,7 +401,7 @@ impl<D: Device> World<D> {
         let distance = engine.device().distance(window.place.world_rank(target) as usize);
         let (copies, is_mapped) = (window.copies, window.members[target as usize].mapped);
         let is_of_two = window.members.len() == 2;
-        let Window { path: Path::Active(active), epoch, .. } = window else { return Ok(false) };
+        let Window { path: Delivery::Active(active), epoch, .. } = window else { return Ok(false) };
         if !active.unheeded[target as usize] {
             return Ok(false);
         }

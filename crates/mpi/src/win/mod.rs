@@ -75,29 +75,29 @@ pub struct Member {
 
 /// How operations get to their target.
 #[derive(Debug)]
-pub enum Path {
+pub enum Delivery {
     /// The origin carries them out.
     Direct(Control),
     /// The target does.
     Active(Box<Active>),
 }
 
-impl Path {
+impl Delivery {
     /// The words by which ranks synchronise, where all map them.
     #[inline(always)]
     pub(super) fn control(&self) -> Option<&Control> {
         match self {
-            Path::Direct(control) => Some(control),
-            Path::Active(active) => active.near.as_ref(),
+            Delivery::Direct(control) => Some(control),
+            Delivery::Active(active) => active.near.as_ref(),
         }
     }
 
-    /// See [`Path::control`].
+    /// See [`Delivery::control`].
     #[inline(always)]
     pub(super) fn control_mut(&mut self) -> Option<&mut Control> {
         match self {
-            Path::Direct(control) => Some(control),
-            Path::Active(active) => active.near.as_mut(),
+            Delivery::Direct(control) => Some(control),
+            Delivery::Active(active) => active.near.as_mut(),
         }
     }
 }
@@ -114,7 +114,7 @@ pub struct Window {
     /// What each rank exposes.
     pub members: Box<[Member]>,
     /// How operations get to their target.
-    pub path: Path,
+    pub path: Delivery,
     /// What is open.
     pub epoch: Epoch,
     /// Groups of posts and starts, and who they are here: the last two, for programs name the same ones again.
@@ -202,7 +202,7 @@ impl Window {
             model: UNIFIED,
         };
         let path = match control {
-            Some(control) => Path::Direct(control),
+            Some(control) => Delivery::Direct(control),
             None => {
                 let others = || (0..place.size()).filter(|rank| *rank != place.rank).collect();
                 // Targets of a dynamic window have to say what they refuse.
@@ -211,7 +211,7 @@ impl Window {
                 let fences = are_told.then(|| fence::Fences::new(others(), fence.0, fence.1));
                 let mut active = Box::new(Active::new(members.len(), far, fences, is_dynamic));
                 active.near = near;
-                Path::Active(active)
+                Delivery::Active(active)
             }
         };
         Window {
@@ -262,10 +262,10 @@ impl Window {
         let is_unheeded = |active: &Active| told == direct::Told::Complete && !active.has_heeded_all_of(rank);
         if let Some(control) = self.path.control() {
             return !control.has_told(told, rank)
-                || matches!(&self.path, Path::Active(active) if is_unheeded(active));
+                || matches!(&self.path, Delivery::Active(active) if is_unheeded(active));
         }
         match &self.path {
-            Path::Active(active) if !active.has_told(told, rank) => {
+            Delivery::Active(active) if !active.has_told(told, rank) => {
                 told == direct::Told::Post || !active.far.as_ref().is_some_and(|far| far.reaches(rank))
             }
             _ => false,
@@ -276,8 +276,8 @@ impl Window {
     pub fn untold(&self, told: direct::Told, from: &[u32]) -> Option<u32> {
         from.iter().copied().find(|rank| match (self.path.control(), &self.path) {
             (Some(control), _) => !control.has_told(told, *rank),
-            (None, Path::Active(active)) => !active.has_told(told, *rank),
-            (None, Path::Direct(_)) => false,
+            (None, Delivery::Active(active)) => !active.has_told(told, *rank),
+            (None, Delivery::Direct(_)) => false,
         })
     }
 
@@ -289,7 +289,7 @@ impl Window {
     /// Whether ranks synchronise by words that all of them map although they do not map its memory: then targets may have been told something
     /// that is to be done before.
     pub fn is_near(&self) -> bool {
-        matches!(&self.path, Path::Active(active) if active.near.is_some())
+        matches!(&self.path, Delivery::Active(active) if active.near.is_some())
     }
 
     /// Operations begun from here on are of another epoch.
@@ -449,7 +449,7 @@ impl Windows {
 
     /// A handle for a new window.
     pub fn add(&mut self, window: Window) -> Result<Handle> {
-        let is_active = matches!(window.path, Path::Active(_));
+        let is_active = matches!(window.path, Delivery::Active(_));
         let handle = self.slab.insert(Box::new(window))?;
         if is_active {
             self.active.push(handle);

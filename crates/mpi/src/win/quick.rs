@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use super::direct::Control;
 use super::operation::{Verb, change_alone, change_one, compares, is_atomic, swap_alone, swap_one};
-use super::{Path, Window, copied, soon};
+use super::{Delivery, Window, copied, soon};
 use crate::datatype::basic::{self, Basic, basic_size};
 use crate::handle::Handle;
 use crate::mem;
@@ -42,11 +42,11 @@ pub struct There {
 
 /// The words of a window whose memory is shared; with `NEAR` of any whose ranks map words.
 #[inline(always)]
-pub(super) fn control<const NEAR: bool>(path: &mut Path) -> Option<&mut Control> {
+pub(super) fn control<const NEAR: bool>(path: &mut Delivery) -> Option<&mut Control> {
     match path {
-        Path::Direct(control) => Some(control),
+        Delivery::Direct(control) => Some(control),
         path if NEAR => path.control_mut(),
-        Path::Active(_) => None,
+        Delivery::Active(_) => None,
     }
 }
 
@@ -54,15 +54,15 @@ pub(super) fn control<const NEAR: bool>(path: &mut Path) -> Option<&mut Control>
 #[inline(always)]
 pub(super) fn is_settled<const NEAR: bool>(window: &Window, target: Option<u32>) -> bool {
     match &window.path {
-        Path::Direct(_) => true,
-        Path::Active(active) => NEAR && active.near.is_some() && active.is_idle(target),
+        Delivery::Direct(_) => true,
+        Delivery::Active(active) => NEAR && active.near.is_some() && active.is_idle(target),
     }
 }
 
 /// The address of a run of `len` bytes in the memory of a target of a direct window that an epoch includes.
 #[inline(always)]
 fn locate(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usize> {
-    if !matches!(window.path, Path::Direct(_)) {
+    if !matches!(window.path, Delivery::Direct(_)) {
         return None;
     }
     run_at(window, target, disp, len)
@@ -71,7 +71,7 @@ fn locate(window: &mut Window, target: i32, disp: i64, len: usize) -> Option<usi
 /// The same of a target of an active window whose memory this rank maps, where it has nothing to wait for: neither a lock, of which
 /// the one that is `claimed` is not held, nor that the target heeds what it was told in epochs before.
 fn locate_mapped(window: &mut Window, claimed: Option<u32>, there: &There, len: usize) -> Option<usize> {
-    let Path::Active(active) = &window.path else { return None };
+    let Delivery::Active(active) = &window.path else { return None };
     let target = usize::try_from(there.target).ok()?;
     let waits = claimed == Some(target as u32) || *active.unheeded.get(target)?;
     if waits || !window.members.get(target)?.mapped {
@@ -289,7 +289,7 @@ impl<D: Device> World<D> {
             Some(_) => false,
             None => window.epoch.has_locks(),
         };
-        if !is_open || !matches!(window.path, Path::Direct(_)) {
+        if !is_open || !matches!(window.path, Delivery::Direct(_)) {
             return is_open && self.flush_apart_now(target, win);
         }
         if looks_around(window) {
@@ -317,7 +317,7 @@ impl<D: Device> World<D> {
 
 /// Whether everything that was begun at this target of the window, or at any, was copied there, so that nothing is to be completed.
 fn is_copied(window: &Window, claimed: Option<u32>, target: Option<i32>) -> bool {
-    let Path::Active(active) = &window.path else { return false };
+    let Delivery::Active(active) = &window.path else { return false };
     let target = target.map(|target| target as u32);
     let is_claimed = claimed.is_some_and(|claimed| target.is_none_or(|target| target == claimed));
     let is_mapped = window.members[target.unwrap_or(window.place.rank) as usize].mapped;

@@ -3,7 +3,7 @@
 use super::active::{Active, Answer, Arrival, Gathered, Pending, Refused, TELL};
 use super::issue::{at_target, let_leave, send};
 use super::target::Letter;
-use super::{Path, Window, named};
+use super::{Delivery, Window, named};
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Error, Result};
 use crate::handle::Handle;
@@ -70,7 +70,7 @@ fn serve<D: Device>(
     engine: &mut Engine<D>,
     detached: &mut Vec<(OpId, Detached)>,
 ) -> Result<bool> {
-    let Window { path: Path::Active(active), place, name, .. } = window else { return Ok(false) };
+    let Window { path: Delivery::Active(active), place, name, .. } = window else { return Ok(false) };
     // Who waits for a request names no window.
     let of_window = |error: Error| named(win, name, &error);
     if active.gathered != Gathered::Nothing {

@@ -7,7 +7,7 @@
 use super::direct::{Control, Told};
 use super::epoch::{self, Held, LockType};
 use super::quick::{control, is_settled, looks_around};
-use super::{Path, Window, known};
+use super::{Delivery, Window, known};
 use crate::comm::Place;
 use crate::group::Group;
 use crate::handle::Handle;
@@ -19,7 +19,7 @@ use proto::event::Event;
 /// An epoch is over.
 #[inline(always)]
 pub(super) fn ended(window: &mut Window) {
-    if let Path::Active(active) = &mut window.path {
+    if let Delivery::Active(active) = &mut window.path {
         active.tally.ended();
     }
 }
@@ -28,7 +28,7 @@ pub(super) fn ended(window: &mut Window) {
 #[inline(always)]
 fn looks_for_end<const NEAR: bool, D: Device>(window: &Window, engine: &Engine<D>) -> u32 {
     match &window.path {
-        Path::Active(active) if NEAR && active.heeds != [false; 2] => 1,
+        Delivery::Active(active) if NEAR && active.heeds != [false; 2] => 1,
         _ => engine.looks_near(),
     }
 }
@@ -36,7 +36,7 @@ fn looks_for_end<const NEAR: bool, D: Device>(window: &Window, engine: &Engine<D
 /// An exposure epoch is over.
 #[inline(always)]
 pub(super) fn exposure_ended(window: &mut Window) {
-    if let Path::Active(active) = &mut window.path {
+    if let Delivery::Active(active) = &mut window.path {
         active.heeds = [false, active.heeds[0]];
     }
 }
@@ -297,12 +297,12 @@ pub(super) fn meet<const NEAR: bool, D: Device>(
     let says = epoch::common(assert);
     let wake = |rank: u32| engine.device().wake(place.world_rank(rank) as usize);
     let met = match path {
-        Path::Direct(control) => control.meet(says, wake),
-        Path::Active(active) if NEAR => match active.near.as_mut()?.meet_told(says, wake) {
+        Delivery::Direct(control) => control.meet(says, wake),
+        Delivery::Active(active) if NEAR => match active.near.as_mut()?.meet_told(says, wake) {
             Some(was_told) => !was_told || active.heeds_for_fence(place.rank, wake),
             None => false,
         },
-        Path::Active(_) => return None,
+        Delivery::Active(_) => return None,
     };
     if met {
         engine.count(Event::WindowFence);
@@ -341,8 +341,8 @@ fn unlock_below(control: &Control, end: u32) -> bool {
 }
 
 /// Whether all of these complete soon, and what they have told this rank is done.
-fn has_ended(path: &Path, looks: u32, origins: &[u32]) -> bool {
-    let Path::Active(active) = path else { return false };
+fn has_ended(path: &Delivery, looks: u32, origins: &[u32]) -> bool {
+    let Delivery::Active(active) = path else { return false };
     let Some(control) = &active.near else { return false };
     let have = || origins.iter().all(|rank| control.has_told(Told::Complete, *rank));
     (0..looks).any(|_| have()) && origins.iter().all(|rank| active.has_heeded_all_of(*rank))

@@ -5,7 +5,7 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use fabric::Device;
-use proto::event::{Event, Happening};
+use proto::event::{Event, Notice};
 
 use super::active::Ticket;
 use super::apart;
@@ -175,7 +175,7 @@ const UNLOCK: u64 = 3;
 
 /// Tells tools that an epoch is over.
 fn over<C: Caller>(cx: &C, win: Handle, how: u64) {
-    cx.world().engine.happened(Happening::EpochEnded, [win.0.into(), how]);
+    cx.world().engine.happened(Notice::EpochEnded, [win.0.into(), how]);
 }
 
 /// `MPI_Win_fence`. What went wrong with this rank's operations is told when all have come: others wait for it.

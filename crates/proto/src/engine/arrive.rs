@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::choice::habits::Manner;
-use crate::event::{Event, Happening};
+use crate::event::{Event, Notice};
 use crate::message::malformed;
 use crate::message::matching::{Body, Direct, Envelope};
 use crate::message::op::Outcome;
@@ -98,7 +98,7 @@ impl<D: Device> Engine<D> {
             self.came_in_block(&envelope, data.len);
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
-        self.counters.happened(Happening::Matched, matched(&envelope, data.len as u64, false));
+        self.counters.happened(Notice::Matched, matched(&envelope, data.len as u64, false));
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
         self.deliver(op, envelope, data);
@@ -138,7 +138,7 @@ impl<D: Device> Engine<D> {
         } else if claim(&self.dev, envelope.source, &offer)
             && let Some(op) = self.matching.take_posted(&envelope)
         {
-            self.counters.happened(Happening::Matched, matched(&envelope, offer.len, false));
+            self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
             self.rendezvous().begin_receive(op, envelope, offer, false);
         }
         true

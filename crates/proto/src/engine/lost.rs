@@ -6,7 +6,7 @@
 //! communicators those are, the layer above knows.
 
 use crate::engine::Engine;
-use crate::event::Happening;
+use crate::event::Notice;
 use crate::message::op::{OpId, Outcome, Sending};
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
@@ -36,7 +36,7 @@ impl<D: Device> Engine<D> {
             self.peers.lose(rank);
             self.lose_epochs(rank, &fault);
             self.lost.push((rank, fault));
-            self.counters.happened(Happening::PeerLost, [rank as u64]);
+            self.counters.happened(Notice::PeerLost, [rank as u64]);
         }
         if !self.lost.is_empty() {
             self.end_with_lost();

@@ -2,7 +2,7 @@
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::engine::Engine;
-use crate::event::{Event, Gauge, Happening, Kept, Source};
+use crate::event::{Event, Gauge, Kept, Notice, Source};
 use fabric::Device;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,20 +20,20 @@ impl<D: Device> Engine<D> {
     /// time of this clock.
     pub fn listen(&mut self, wanted: u64, clock: fn() -> u64) {
         self.counters.listen(wanted, clock);
-        self.matching.watch(self.counters.wants(Happening::Matched));
-        self.learner.choices.listen(self.counters.wants(Happening::ChoiceChanged));
+        self.matching.watch(self.counters.wants(Notice::Matched));
+        self.learner.choices.listen(self.counters.wants(Notice::ChoiceChanged));
     }
 
     /// What has happened since the last call.
     pub fn take_kept(&mut self) -> Option<Box<Kept>> {
         for change in self.learner.choices.take_changes() {
-            self.counters.happened(Happening::ChoiceChanged, change);
+            self.counters.happened(Notice::ChoiceChanged, change);
         }
         self.counters.take_kept()
     }
 
     /// Something has happened above the protocols.
-    pub fn happened<const N: usize>(&mut self, what: Happening, known: [u64; N]) {
+    pub fn happened<const N: usize>(&mut self, what: Notice, known: [u64; N]) {
         self.counters.happened(what, known);
     }
 

@@ -4,7 +4,7 @@ use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
-use crate::event::{Event, Happening};
+use crate::event::{Event, Notice};
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
@@ -209,7 +209,7 @@ impl<D: Device> Engine<D> {
     /// that. They are to be given back ([`Engine::give_memory`]).
     pub fn take_whole(&mut self, message: Unexpected) -> Result<Vec<u8>, Unexpected> {
         let Body::Heap(bytes) = message.body else { return Err(message) };
-        self.counters.happened(Happening::Matched, matched(&message.envelope, bytes.len() as u64, true));
+        self.counters.happened(Notice::Matched, matched(&message.envelope, bytes.len() as u64, true));
         Ok(bytes)
     }
 
@@ -297,7 +297,7 @@ impl<D: Device> Engine<D> {
             }
             _ => return Ok(InPlace::Posted(self.receive_unexpected(want, message, buf)?)),
         }
-        self.counters.happened(Happening::Matched, matched(envelope, buf.len as u64, true));
+        self.counters.happened(Notice::Matched, matched(envelope, buf.len as u64, true));
         if let Body::Heap(bytes) = message.body {
             self.matching.memory.give(bytes);
         }
@@ -313,7 +313,7 @@ impl<D: Device> Engine<D> {
 
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let id = self.insert_receive(Receive::new(want, buf))?;
-        self.counters.happened(Happening::Matched, matched(&message.envelope, message.body.len(), true));
+        self.counters.happened(Notice::Matched, matched(&message.envelope, message.body.len(), true));
         let span = |bytes: &[u8]| Span { addr: bytes.as_ptr() as usize, len: bytes.len() };
         match message.body {
             Body::Small(bytes, len) => self.deliver(id, message.envelope, span(&bytes[..len as usize])),

@@ -4,7 +4,7 @@ use crate::choice::habits::{Leaving, Manner};
 use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
-use crate::event::{Event, Happening};
+use crate::event::{Event, Notice};
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, Sending};
@@ -251,7 +251,7 @@ impl<D: Device> Engine<D> {
         self.ops.set(op, State::Done(Outcome::of_receive(&envelope, data.len as u64, buf)));
         let peer = &mut self.peers[me];
         (peer.seen, peer.sent) = (peer.seen.wrapping_add(1), peer.sent.wrapping_add(1));
-        self.counters.happened(Happening::Matched, matched(&envelope, data.len as u64, false));
+        self.counters.happened(Notice::Matched, matched(&envelope, data.len as u64, false));
         self.counters.count(Event::Eager);
         self.news = true;
         Ok(true)

@@ -4,7 +4,7 @@
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
 use crate::choice::way::{Protocol, Way};
-use crate::event::{Event, Happening as Told};
+use crate::event::{Event, Notice};
 use crate::message::malformed;
 use crate::message::matching::{Body, Envelope};
 use crate::message::op::{Failure, OpId, Outcome, Sending, Side};
@@ -90,7 +90,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 if let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) {
                     long.goes_on(Course::Offered);
                     self.counters
-                        .happened(Told::RendezvousBegun, [long.message.peer as u64, long.message.len, 1]);
+                        .happened(Notice::RendezvousBegun, [long.message.peer as u64, long.message.len, 1]);
                 }
                 self.conclude(id, step);
                 true
@@ -117,7 +117,7 @@ impl<D: Device> Rendezvous<'_, D> {
         match self.matching.take_posted(&envelope) {
             Some(op) => {
                 let known = [from as u64, envelope.tag as u32 as u64, rts.len, 0];
-                self.counters.happened(Told::Matched, known);
+                self.counters.happened(Notice::Matched, known);
                 self.begin_long(op, envelope, rts, along)
             }
             None => {
@@ -140,7 +140,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let local = receive.buf.part(0, ends.len as usize);
         let along = along.part(0, local.len);
         self.dev.copy(local.addr, along.addr, along.len);
-        self.counters.happened(Told::RendezvousBegun, [envelope.source as u64, rts.len, 0]);
+        self.counters.happened(Notice::RendezvousBegun, [envelope.source as u64, rts.len, 0]);
         let message =
             Message { protocol: Some(protocol), peer: envelope.source, local, peer_op: rts.op, len: rts.len };
         let machine = Machine::new(protocol, Side::Receive);
@@ -402,7 +402,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// Tells observers that a rendezvous has ended.
     pub(super) fn tell_end(&mut self, peer: Rank, len: u64, side: Side, way: Way) {
         let sends = side == Side::Send;
-        self.counters.happened(Told::RendezvousEnded, [peer as u64, len, sends.into(), way as u64]);
+        self.counters.happened(Notice::RendezvousEnded, [peer as u64, len, sends.into(), way as u64]);
     }
 
     /// The send behind a long message, which is to go by frames; `None` if the receiver has answered it

@@ -23,7 +23,7 @@ use super::Rendezvous;
 use super::movers::stripes::Stripes;
 use super::rtr_account::{MISSES_MAX, Waiting};
 use super::state::{State, Step};
-use crate::event::{Event, Happening as Told};
+use crate::event::{Event, Notice};
 use crate::memory::rcache::Held;
 use crate::message::malformed;
 use crate::message::matching::{Envelope, Want};
@@ -229,8 +229,8 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
         self.count_rtr(by.agreement(), envelope, false);
-        self.counters.happened(Told::Matched, [from as u64, envelope.tag as u32 as u64, len, 0]);
-        self.counters.happened(Told::RendezvousBegun, [from as u64, len, 0]);
+        self.counters.happened(Notice::Matched, [from as u64, envelope.tag as u32 as u64, len, 0]);
+        self.counters.happened(Notice::RendezvousBegun, [from as u64, len, 0]);
         Ok(receive)
     }
 }

@@ -4,7 +4,7 @@ use super::movers::stripes::Stripes;
 use super::movers::{Happening, Machine, Message};
 use crate::choice::way::Protocol;
 use crate::choice::way::Way;
-use crate::event::{Event, Happening as Told};
+use crate::event::{Event, Notice};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Receive, RtrBy, Sending, Side};
@@ -104,7 +104,7 @@ impl<D: Device> Rendezvous<'_, D> {
             return false;
         }
         self.learner.leaves(id, self.dev.now_ns());
-        self.counters.happened(Told::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
+        self.counters.happened(Notice::RendezvousBegun, [s.to as u64, s.data.len as u64, 1]);
         let message = Message {
             peer: s.to,
             local: s.data,

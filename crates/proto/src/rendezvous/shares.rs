@@ -4,7 +4,7 @@
 
 use super::Rendezvous;
 use crate::choice::way::Way;
-use crate::event::{Event, Happening as Told};
+use crate::event::{Event, Notice};
 use crate::message::malformed;
 use crate::message::matching::Envelope;
 use crate::message::op::{OpId, Outcome, Sending, Side};
@@ -47,7 +47,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if matches!(step, Step::NoRoom) {
             return false;
         }
-        self.counters.happened(Told::RendezvousBegun, [peer as u64, local.len as u64, 1]);
+        self.counters.happened(Notice::RendezvousBegun, [peer as u64, local.len as u64, 1]);
         self.learner.forget(id);
         self.tell_host(id, peer, local.len, long.way());
         self.begin_copy(id, long, &step);
@@ -76,7 +76,7 @@ impl<D: Device> Rendezvous<'_, D> {
         self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let (from, len) = (envelope.source, outcome.len as usize);
-        self.counters.happened(Told::RendezvousBegun, [from as u64, offer.len, 0]);
+        self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
         let local = receive.buf.part(0, len);
         let message = Message { protocol: None, peer: from, local, peer_op: offer.op, len: offer.len };
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;

@@ -90,7 +90,7 @@ fn part(lengths: &[usize]) -> Result<Study, String> {
 }
 
 /// What is further behind the best than the goal: by how many points more, and why.
-const EXCEPTIONS: [(&str, f64, &str); 15] = [
+const EXCEPTIONS: [(&str, f64, &str); 14] = [
     ("CG-like, 1500 ns apart", 11.5, AGAINST),
     ("CG-like, 5000 ns apart", 22.0, AGAINST),
     ("CG-like, 15000 ns apart", 19.5, AGAINST),
@@ -104,7 +104,6 @@ const EXCEPTIONS: [(&str, f64, &str); 15] = [
     ("LU-like, 1500 ns apart", 13.0, AGAINST),
     ("LU-like, 5000 ns apart", 3.5, AGAINST),
     ("LU-like, 15000 ns apart", 10.5, AGAINST),
-    ("LU-like, 50000 ns apart", 10.0, AGAINST),
     ("lioncub, ring of 8 both ways, fresh buffers", 8.5, NOBODYS),
 ];
 const AGAINST: &str = "Ranks that learn against each other: what a protocol takes depends on what the others try at that \
