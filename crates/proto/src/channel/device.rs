@@ -187,7 +187,7 @@ impl<V: Verbs> Device for Channel<V> {
         }
         let p = self.known(from).expect("a frame of this peer was shown");
         let front = self.peers[p].front.take().expect("a frame of this peer was shown");
-        self.taken(p, front.path, front.place);
+        self.taken(p, front.path, front.place, front.data.len);
     }
 
     fn source(&mut self, position: usize) -> Option<Rank> {

@@ -17,7 +17,7 @@
 
 use super::peer::{FramePath, Front};
 use super::slots::{RAIL, RingIn};
-use super::{Channel, Work, trailer};
+use super::{Channel, TOLD_AFTER, Work, trailer};
 use crate::event::Event;
 use fabric::{Charge, Fault, Local, Rank, Span, Verbs};
 use wire::Malformed;
@@ -118,11 +118,12 @@ impl<V: Verbs> Channel<V> {
         }
     }
 
-    /// Whether half of what the peer may have under way on a path has been taken unannounced.
-    pub(super) fn owes_half(&self, p: usize) -> bool {
+    /// Whether as much has been taken unannounced as a peer should be told of: half of what it may have under way at most.
+    pub(super) fn owes_much(&self, p: usize) -> bool {
         let peer = &self.peers[p];
         let slots = peer.ring_in.as_ref().map_or(usize::MAX, |ring| ring.slots());
-        2 * peer.slots_owed as usize >= slots || 2 * peer.buffers_owed as usize >= self.settings.window
+        let most = TOLD_AFTER.0.min(self.settings.window.div_ceil(2) as u16);
+        2 * peer.slots_owed as usize >= slots || peer.buffers_owed >= most || peer.long_owed >= TOLD_AFTER.1
     }
 
     /// Tells the peer what it waits for: slots, credits. What cannot be posted is owed.
@@ -154,7 +155,7 @@ impl<V: Verbs> Channel<V> {
         let introduced = !peer.introduce || peer.ring_in.is_none() || self.introduce(p)?;
         let in_order = self.verbs.caps().writes_in_order;
         let told =
-            !self.owes_half(p) || if in_order { self.write_credits(p)? } else { self.send_credits(p)? };
+            !self.owes_much(p) || if in_order { self.write_credits(p)? } else { self.send_credits(p)? };
         Ok(introduced && told)
     }
 

@@ -57,6 +57,14 @@ const FRAME_MIN: usize = 256;
 const NOTE_BYTES: usize = 64;
 /// Most slots of a peer: with the buffers that it may fill they make [`peer::WINDOW`] at most.
 const SLOTS_MAX: u32 = 48;
+/// Longest payload of frames that leave as long as there is a buffer.
+const LONG_BYTES: usize = 16 << 10;
+/// As many frames longer than that are under way to a peer at most: more would only go through more memory, which no cache holds.
+const LONG_WINDOW: u32 = 16;
+/// After so many frames, or so many long ones, that were taken the peer is told: a long one that waits behind fewer would wait for ever.
+const TOLD_AFTER: (u16, u16) = (16, 4);
+const _: () = assert!(TOLD_AFTER.0 as u32 <= LONG_WINDOW && TOLD_AFTER.1 < TOLD_AFTER.0);
+
 /// When to try again where the receiver had no buffer, which nothing announces.
 const RETRY_NS: u64 = 10_000;
 
@@ -334,13 +342,19 @@ impl<V: Verbs> Channel<V> {
         true
     }
 
+    /// How many frames there may be in buffers of a peer when one with so long a payload leaves.
+    fn window(&self, len: usize) -> u32 {
+        let all = self.settings.window as u32;
+        if len > LONG_BYTES { all.min(LONG_WINDOW) } else { all }
+    }
+
     /// The path a frame can take now.
     fn path(&mut self, p: usize, len: usize) -> Option<FramePath> {
-        let len = len + FrameKind::Full.trailer_len();
-        let fits = self.peers[p].slots().is_some_and(|ring| len <= ring.slot_bytes());
+        let message = len + FrameKind::Full.trailer_len();
+        let fits = self.peers[p].slots().is_some_and(|ring| message <= ring.slot_bytes());
         let has_credit = |peer: &Peer| fits && peer.slots().is_some_and(|ring| ring.has_credit());
         if !has_credit(&self.peers[p]) {
-            if self.peers[p].buffers_held >= self.settings.window as u32 {
+            if self.peers[p].buffers_held >= self.window(len) {
                 self.refresh(p);
                 self.fetch(p); // slots may have been given to a rank that only sends
             } else if fits {
@@ -354,8 +368,8 @@ impl<V: Verbs> Channel<V> {
                 if fits {
                     self.counters.count(Event::CreditsOut);
                 }
-                let room = self.peers[p].buffers_held < self.settings.window as u32;
-                return room.then_some(FramePath::SendRecv);
+                let window = self.window(len);
+                return (self.peers[p].buffers_held < window).then_some(FramePath::SendRecv);
             }
         }
         Some(FramePath::Fast)
@@ -497,8 +511,8 @@ impl<V: Verbs> Channel<V> {
         }
     }
 
-    /// A frame has been read: its place is free, and its sender is told some time.
-    fn taken(&mut self, p: usize, path: FramePath, place: u32) {
+    /// A frame with so long a payload has been read: its place is free, and its sender is told some time.
+    fn taken(&mut self, p: usize, path: FramePath, place: u32, len: usize) {
         let peer = &mut self.peers[p];
         peer.taken += 1;
         match path {
@@ -512,12 +526,13 @@ impl<V: Verbs> Channel<V> {
             }
             FramePath::SendRecv => {
                 peer.buffers_owed += 1;
+                peer.long_owed += u16::from(len > LONG_BYTES);
                 peer.heard = peer.heard.saturating_add(1);
                 peer.front_copy = None;
                 self.post_again(place);
             }
         }
-        if self.owes_half(p) {
+        if self.owes_much(p) {
             self.tell_or_owe(p);
         }
         let peer = &self.peers[p];

@@ -106,7 +106,9 @@ pub(super) struct Peer {
     pub taken: u64,
     /// Of those, what it has not been told, by path.
     pub slots_owed: u32,
-    pub buffers_owed: u32,
+    pub buffers_owed: u16,
+    /// Those of them that were long ([`super::LONG_BYTES`]).
+    pub long_owed: u16,
     /// Frames that came by Send/Recv: how much it would use slots.
     pub heard: u32,
     /// Whether it was decided if it gets slots, since it last had no connection.
@@ -138,6 +140,7 @@ impl Peer {
             taken: 0,
             slots_owed: 0,
             buffers_owed: 0,
+            long_owed: 0,
             heard: 0,
             ring_decided: false,
             ring_in: None,
@@ -172,7 +175,7 @@ impl Peer {
 
     /// The peer knows how many frames were taken.
     pub fn told(&mut self) {
-        (self.slots_owed, self.buffers_owed) = (0, 0);
+        (self.slots_owed, self.buffers_owed, self.long_owed) = (0, 0, 0);
     }
 
     /// A frame says how many of ours the peer had taken. A frame is read once for this, soon after

@@ -110,7 +110,7 @@ impl<V: Verbs> Channel<V> {
                 self.post_again(buffer);
                 return Err(what);
             }
-            self.taken(p, FramePath::SendRecv, buffer);
+            self.taken(p, FramePath::SendRecv, buffer, 0);
         }
         Ok(false)
     }

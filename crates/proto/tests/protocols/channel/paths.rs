@@ -188,3 +188,36 @@ fn a_rank_that_only_sends_finds_out_that_it_has_slots() {
     }
     assert!(channels[0].counters().get(Event::FastPath) > 20);
 }
+
+/// However many short frames came before, a long one leaves once these are taken, though the peer says nothing of its own: and no more
+/// of them are under way than their window.
+#[test]
+fn long_frames_have_a_window_of_their_own_and_wait_behind_no_short_ones_for_ever() {
+    let wide = Settings { slots: 0, window: 64, buffers: 64, frame_bytes: 64 << 10, ..settings() };
+    let long = vec![5u8; 32 << 10];
+    for short in 0..=40u64 {
+        let (net, mut channels) = connected(&wide);
+        // A queue that is full for a moment is none of the windows.
+        let send = |channels: &mut [Channel<Adapter>; 2], head, data| {
+            channels[0].try_send(1, head, data) || {
+                settle(&net, channels);
+                channels[0].try_send(1, head, data)
+            }
+        };
+        for number in 0..short {
+            assert!(send(&mut channels, [1, number], Span::EMPTY));
+        }
+        settle(&net, &mut channels);
+        while take(&mut channels[1], 0).is_some() {}
+        settle(&net, &mut channels);
+        let mut under_way = 0;
+        while send(&mut channels, [2, under_way], span(&long)) {
+            under_way += 1;
+        }
+        assert!((1..=16).contains(&under_way), "{under_way} long frames behind {short} short ones");
+        settle(&net, &mut channels);
+        for number in 0..under_way {
+            assert_eq!(take(&mut channels[1], 0).map(|frame| frame.0), Some([2, number]));
+        }
+    }
+}
