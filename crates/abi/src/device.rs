@@ -47,7 +47,7 @@ fn kind() -> String {
 
 /// What ranks of other hosts are reached by.
 struct Far {
-    way: Unconnected,
+    adapter: Unconnected,
     carriers: Carriers,
     secret: Secret,
     /// By rank: its host.
@@ -62,7 +62,7 @@ impl Far {
         shares_core: bool,
         near: &mut Shm,
     ) -> Result<Channel<Reliable<Adapter>>, String> {
-        let (adapter, descriptor, carriers) = match self.way {
+        let (adapter, descriptor, carriers) = match self.adapter {
             Unconnected::Software(listening, addresses) => {
                 let mut adapter = listening.open(me, addresses, self.secret)?;
                 adapter.share_core(shares_core);
@@ -337,7 +337,7 @@ fn whatever(
     // They are closed first: ports and memory of theirs are free.
     drop(opened);
     let carriers = Carriers::chosen(settings);
-    let (way, names) = software(carriers, settings, client)?;
+    let (adapter, names) = software(carriers, settings, client)?;
     let is_one_there = cards.iter().any(|card| ibv::door(card).is_some());
     let named = ibv::Choice::from(settings)?.names().map(|name| format!("what {name} names"));
     let instead = named.or_else(|| is_one_there.then(|| "the RDMA adapters there are".into()));
@@ -350,7 +350,7 @@ fn whatever(
             names[rank]
         );
     }
-    Ok((way, names))
+    Ok((adapter, names))
 }
 
 /// The adapters of this rank.
@@ -414,7 +414,7 @@ impl Hosts {
             return Ok(Hosts::one(me, n));
         }
         let carriers = Carriers::chosen(settings);
-        let (way, names) = match (wanted, found) {
+        let (adapter, names) = match (wanted, found) {
             ("ibv" | "shm+ibv", _) => {
                 let opened = ibv::Choice::from(settings).and_then(|choice| open(choice, settings));
                 system(opened, settings, client)?
@@ -428,7 +428,7 @@ impl Hosts {
             size: n,
             names,
             seats,
-            far: Some(Far { way, carriers, secret: client.secret()?, hosts }),
+            far: Some(Far { adapter, carriers, secret: client.secret()?, hosts }),
         })
     }
 
@@ -449,7 +449,7 @@ impl Hosts {
             next += u32::from(is_first);
             is_first
         };
-        let place = |rank: usize| match &far.way {
+        let place = |rank: usize| match &far.adapter {
             Unconnected::Software(_, addresses) => format!("{}/{}", self.names[rank], addresses[rank].ip()),
             Unconnected::System(..) => format!("{}/ibv", self.names[rank]),
         };

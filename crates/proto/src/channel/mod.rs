@@ -62,7 +62,7 @@ const LONG_BYTES: usize = 16 << 10;
 /// As many frames longer than that are under way to a peer at most: more would only go through more memory, which no cache holds.
 const LONG_WINDOW: u32 = 16;
 /// After so many frames, or so many long ones, that were taken the peer is told: a long one that waits behind fewer would wait for ever.
-const TOLD_AFTER: (u16, u16) = (16, 4);
+const TOLD_AFTER: (u16, u16) = (16, 8);
 const _: () = assert!(TOLD_AFTER.0 as u32 <= LONG_WINDOW && TOLD_AFTER.1 < TOLD_AFTER.0);
 
 /// When to try again where the receiver had no buffer, which nothing announces.
@@ -525,8 +525,9 @@ impl<V: Verbs> Channel<V> {
                 }
             }
             FramePath::SendRecv => {
-                peer.buffers_owed += 1;
-                peer.long_owed += u16::from(len > LONG_BYTES);
+                // A peer that keeps to no window and takes no news could be owed any number.
+                peer.buffers_owed = peer.buffers_owed.saturating_add(1);
+                peer.long_owed = peer.long_owed.saturating_add(u16::from(len > LONG_BYTES));
                 peer.heard = peer.heard.saturating_add(1);
                 peer.front_copy = None;
                 self.post_again(place);
