@@ -193,7 +193,8 @@ def settings(build, way):
 def as_favoured():
     """What starts a program in a session as much favoured as this one: launchers open sessions of their own."""
     try:
-        favour = pathlib.Path("/proc/self/autogroup").read_text(encoding="ascii").split()[-1]
+        # Empty where this session belongs to a control group with shares of its own.
+        favour = (pathlib.Path("/proc/self/autogroup").read_text(encoding="ascii").split() or ["0"])[-1]
     except OSError:
         return []
     return ["sh", "-c", f'echo {favour} > /proc/$$/autogroup; exec "$@"', "sh"] if favour != "0" else []
