@@ -30,6 +30,10 @@ const CHANGE: f64 = 1.25;
 const CHANGES: u8 = 3;
 /// The same where a change of time shows: more is no noise but a disturbance, or the beginning of another time.
 const SETTLED: Averaging = Averaging { above: CHANGE, ..TIMES };
+/// A group that takes so many times as long as known, or as by the best way, holds a pause of the application, and says nothing of its way. So often that is
+/// taken for the reason of a way that is tried for the first time; then it is slow.
+const PAUSE: f64 = 2.0;
+const DOUBTS: u8 = 2;
 /// By how much groups of one way differ.
 const NOISE: Averaging = Averaging::fading(4);
 /// Steps are groups, which average what uses differ by: where they differ all the same it is known by how much. Slower
@@ -80,6 +84,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     /// Groups in a row that took longer than known, or shorter.
     longer: u8,
     shorter: u8,
+    /// How often each way that nothing is known of seemed to be far slower than the best one.
+    doubts: [u8; WAYS],
 }
 
 impl<const WAYS: usize> Comparison<WAYS> {
@@ -101,6 +107,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             known_ns: [Estimate::default(); WAYS],
             longer: 0,
             shorter: 0,
+            doubts: [0; WAYS],
         }
     }
 
@@ -249,13 +256,20 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Takes in what a group of the way in use took.
     fn learn(&mut self, took_ns: f64) {
         let way = usize::from(self.way);
-        let known_ns = self.known_ns[way].value().filter(|_| self.settle > 0);
-        let Some(ns) = known_ns else {
-            self.known_ns[way].observe(&TIMES, took_ns);
+        let Some(ns) = self.known_ns[way].value() else {
+            if !self.is_doubtful(took_ns) {
+                self.known_ns[way].observe(&TIMES, took_ns);
+            }
             return;
         };
+        if self.settle == 0 {
+            self.known_ns[way].observe(&TIMES, took_ns);
+            return;
+        }
         let (is_longer, is_shorter) = (took_ns > CHANGE * ns, CHANGE * took_ns < ns);
-        if way == self.best() && self.settles == 0 {
+        // One alone may have been disturbed: what is shorter than that begins no other time.
+        let is_sure = self.known_ns[way].count() > 1;
+        if way == self.best() && self.settles == 0 && is_sure {
             self.longer = if is_longer { self.longer + 1 } else { 0 };
             self.shorter = if is_shorter { self.shorter + 1 } else { 0 };
             match (self.longer, self.shorter) {
@@ -264,6 +278,9 @@ impl<const WAYS: usize> Comparison<WAYS> {
                 _ => return,
             }
         }
+        if took_ns > PAUSE * ns {
+            return;
+        }
         // What was cold before is no noise.
         if !is_shorter {
             self.noise_ns.observe(&NOISE, (took_ns - ns).abs().min(ns / 4.0));
@@ -271,12 +288,21 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.known_ns[way].observe(&SETTLED, took_ns);
     }
 
+    /// Whether a way of which nothing is known took so long that it is tried once more before that is believed.
+    fn is_doubtful(&mut self, took_ns: f64) -> bool {
+        let way = usize::from(self.way);
+        let is_slow = self.settles == 0
+            && took_ns > PAUSE * self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        self.doubts[way] = self.doubts[way].saturating_add(u8::from(is_slow));
+        is_slow && self.doubts[way] <= DOUBTS
+    }
+
     /// The application does something else from here on: the way that was best goes on until another one is seen
     /// to be better.
     fn begins_anew(&mut self, best: usize) {
         self.arms.begin_anew(best as u8, &POLICY);
         (self.known_ns, self.noise_ns) = ([Estimate::default(); WAYS], Estimate::expected(0.0));
-        (self.longer, self.shorter) = (0, 0);
+        (self.longer, self.shorter, self.doubts) = (0, 0, [0; WAYS]);
         self.settles = self.settle;
     }
 }
@@ -432,6 +458,29 @@ mod tests {
             now_ns += 1000 + use_ / 8 * 7919 % 200 - 5 * way as u64;
         }
         assert!(count[0] > 19_000, "{count:?}");
+    }
+
+    /// An application pauses every so many rounds, for much longer than they take: of groups with a pause in them none says anything, and
+    /// the way that is faster by a tenth is found, wherever the pauses fall.
+    #[test]
+    fn pauses_hide_nothing() {
+        for (every, best) in [(10, 0), (10, 1), (10, 2), (13, 2), (17, 1)] {
+            let takes: [u64; 3] =
+                std::array::from_fn(|way| if way == best { 1345 } else { 1480 + 10 * way as u64 });
+            let mut found = 0;
+            for begins in 0..every {
+                let (mut comparison, mut now_ns) = (Comparison::<3>::new(1, 3, 2, 0).in_groups(GROUP / 2), 0);
+                let mut count = 0;
+                for round in begins..begins + 400 {
+                    now_ns += if round % every == 0 { 10_000 } else { 0 };
+                    let way = comparison.next(ROUND, || now_ns);
+                    count += usize::from(way == best && round >= begins + 200);
+                    now_ns += takes[way] + round * 7919 % 40;
+                }
+                found += usize::from(count > 150);
+            }
+            assert!(10 * found >= 8 * every as usize, "{found} of {every}, best {best}");
+        }
     }
 
     /// A pause that falls into the first groups, which are cold besides, makes no way seem slow.
