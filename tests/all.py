@@ -171,7 +171,7 @@ def beside_compilers(cargo, aside):
     loom = ["env", "RUSTFLAGS=--cfg loom", "LOOM_MAX_PREEMPTIONS=3", f"CARGO_TARGET_DIR={ROOT / 'build' / 'loom'}"]
     return Lanes([
         built,
-        Stage("loom", [*loom, "nice", cargo, "test", "-p", "shm", "--lib"]),
+        Stage("loom", [*loom, "nice", cargo, "test", "-p", "shm", "-p", "verbs-abi", "--lib"]),
         Stage("miri", [python, tests / "miri.py", "--quick"]),
         run,
         Stage("packages", [python, tests / "packages.py"]),

@@ -1,7 +1,7 @@
-//! Who connects: what is said without the secret is nothing, and what is said with it is understood.
+//! Who connects: what is said without the secret is nothing, and what is said with it is understood. Names of ports.
 
 use rnic::driver::greeting::*;
-use rnic::{Asker, Card, Integrity};
+use rnic::{Asker, Card, Integrity, Port};
 
 const SECRET: Secret = [7; 16];
 const SIZE: usize = 8;
@@ -29,9 +29,22 @@ pub fn decode(input: &[u8]) {
         card
     };
     let (own, peer) = (card(), card());
+    ports(input, own);
     assert_eq!(which_guest_asks(&peer, input), None);
     let port = u32::from(kind) << 24 | u32::from(ranks);
     let said = guest_request(&own, &peer, port, integrity, sixteen());
     let asker = Asker { card: Card { key: [0; 16], ..own }, port };
     assert_eq!(which_guest_asks(&peer, &said), Some(asker));
+}
+
+/// The input as the name of a port, and behind how names begin; and the name of a port of this process.
+fn ports(input: &[u8], card: Card) {
+    let text = String::from_utf8_lossy(input);
+    for name in [&*text, &format!("tern-port:{text}")] {
+        if let Some(port) = Port::named(name) {
+            assert_eq!(Port::named(&port.name()), Some(port));
+        }
+    }
+    let port = Port { card, number: input.len() as u32 };
+    assert_eq!(Port::named(&port.name()), Some(port));
 }

@@ -1,16 +1,19 @@
 //! What a job is started and explained with: arguments of `mpiexec`, the environment of a launcher, values of the key-value
 //! store, reports of ranks, files of hosts and of links, answers in PMI-2, what is said between hosts, what an agent is told,
-//! and the CPUs of ranks.
+//! the CPUs of ranks, programs that the kernel refuses and what others are linked with, numbers of processes that a program asks for, and subnets and routes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use launch::address;
+use launch::asked;
 use launch::crowd::{Crowd, Seat};
 use launch::graph::{Report, State, graph};
+use launch::image;
 use launch::links;
 use launch::mpiexec::arguments::{self, Request};
-use launch::mpiexec::{agent, hello, hosts, task};
+use launch::mpiexec::{agent, foreign, hello, hosts, task};
 use launch::pmi::environment::Launcher;
 use launch::pmi::two::{Answer, message};
 use launch::pmi::value::{self, Maxes};
@@ -19,7 +22,7 @@ use launch::report::Line;
 /// Reads `input`, whose first byte chooses, as one of them.
 pub fn decode(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else { return };
-    match which % 11 {
+    match which % 15 {
         0 => read_arguments(rest),
         1 => read_environment(rest),
         2 => read_value(rest),
@@ -30,7 +33,11 @@ pub fn decode(input: &[u8]) {
         7 => read_hello(rest),
         8 => read_handover(rest),
         9 => read_task(rest),
-        _ => read_seats(rest),
+        10 => read_seats(rest),
+        11 => read_image(rest),
+        12 => read_soft(rest),
+        13 => read_subnet(rest),
+        _ => read_libraries(rest),
     }
 }
 
@@ -170,4 +177,45 @@ fn read_seats(input: &[u8]) {
         assert!(crowd.ranks >= 1 && crowd.share(crowd.ranks) == crowd.cpus);
     }
     assert!(Crowd::worst(&seats).is_none_or(|least| (1..=seats.len()).contains(&least)));
+}
+
+/// The beginning of a program.
+fn read_image(input: &[u8]) {
+    for head in [input, &[&b"\x7fELF"[..], input].concat()] {
+        assert!(!image::describe(head).is_empty());
+        let interpreter = image::interpreter(head);
+        assert!(interpreter.is_none_or(|path| !path.as_os_str().is_empty()));
+        let _ = image::is_text(head);
+    }
+}
+
+/// How many there may be, and the list.
+fn read_soft(input: &[u8]) {
+    let Some((most, list)) = input.split_first_chunk() else { return };
+    let (most, text) = (usize::from(u16::from_le_bytes(*most)), String::from_utf8_lossy(list));
+    if let Ok(count) = asked::soft(&text, most) {
+        assert!((1..=most).contains(&count));
+        assert_eq!(asked::soft(&count.to_string(), most), Ok(count));
+    }
+}
+
+/// A subnet, then tables of routes.
+fn read_subnet(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let (subnet, routes) = text.split_once('\n').unwrap_or((&text, ""));
+    if let Some((net, bits)) = address::subnet(subnet) {
+        assert!(address::is_within(net, net, bits));
+    }
+    assert!(address::leading(routes, routes).iter().all(|name| routes.contains(name)));
+}
+
+/// A program, of which the first bytes are right.
+fn read_libraries(input: &[u8]) {
+    let order = if cfg!(target_endian = "little") { 1 } else { 2 };
+    let elf = [&[0x7f, b'E', b'L', b'F', 2, order], input].concat();
+    let libraries = foreign::needed(&|at, most| {
+        let rest = elf.get(usize::try_from(at).ok()?..)?;
+        Some(rest[..most.min(rest.len())].to_vec())
+    });
+    assert!(libraries.is_none_or(|all| all.iter().all(|name| !name.contains('\0'))));
 }

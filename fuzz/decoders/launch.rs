@@ -1,6 +1,6 @@
 //! Lines of PMI and of the control channel, and messages of agents: what is accepted survives encoding.
 
-use launch::mpiexec::message::{Event, Order};
+use launch::mpiexec::message::{self, Event, Order};
 use launch::pmi::line::parse_line;
 use launch::pmi::server::Server;
 use launch::report::Line;
@@ -20,6 +20,11 @@ pub fn decode(input: &[u8]) {
     }
     if let Ok(order) = Order::decode(input) {
         assert_eq!(Order::decode(&order.encode()), Ok(order));
+    }
+    if let Some(prefix) = input.first_chunk()
+        && let Ok(length) = message::length(*prefix)
+    {
+        assert!(length <= message::MESSAGE_MAX);
     }
     let mut server = Server::new("job".into(), &[0], 1);
     let _ = server.on_line(0, b"cmd=init pmi_version=1 pmi_subversion=1");

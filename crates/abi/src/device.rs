@@ -11,6 +11,7 @@ use fabric::{Device as _, Either, Exchange, Fault, Pair, Verbs, VerbsCaps};
 use ibv::{Ibv, Opened, Traffic};
 use launch::address;
 use launch::crowd::{Crowd, Seat};
+use launch::meeting::{self, Met};
 use launch::pmi::client::Client;
 use proto::channel::{self, Channel};
 use proto::reliable::{self, Reliable, Use};
@@ -37,13 +38,6 @@ const HYBRID_SLOTS: usize = 16;
 const HYBRID_SLOT_BYTES: usize = 4096 + 24;
 /// Memory of a connection beside them, about: what its socket has read and what it has not written.
 const CONNECTION_BYTES: usize = 64 << 10;
-
-/// What ranks must be to understand each other: bytes on the way are those of this version, and representations of numbers
-/// are not converted.
-fn kind() -> String {
-    let order = if cfg!(target_endian = "little") { "le" } else { "be" };
-    format!("tern-{}-{}-{}{order}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, usize::BITS)
-}
 
 /// What ranks of other hosts are reached by.
 struct Far {
@@ -203,28 +197,6 @@ fn integrity(settings: &Settings) -> Integrity {
     Integrity::named(settings.text("TERN_INTEGRITY")).expect("the setting has these words")
 }
 
-/// Where a rank is reached and what its host is called, from what it has told all; an error if it is not of this kind, or
-/// has other settings than this one.
-fn read_place<At: FromStr>(rank: usize, text: &str, manner: &str) -> Result<(At, String), String> {
-    let kind = kind();
-    let mut words = text.splitn(4, ' ');
-    match (words.next(), words.next().and_then(|at| at.parse().ok()), words.next(), words.next()) {
-        (Some(theirs), Some(at), Some(said), Some(name)) if theirs == kind && said == manner => {
-            Ok((at, name.to_owned()))
-        }
-        (Some(theirs), Some(_), Some(said), Some(name)) if theirs == kind => Err(format!(
-            "rank {rank} on {name} has {said}, this rank {manner}: all ranks of a job must have the same"
-        )),
-        (Some(theirs), _, _, Some(name)) if theirs.starts_with("tern-") => Err(format!(
-            "rank {rank} on {name} runs {theirs}, this rank {kind}: all ranks of a job must have the same version of Tern on \
-             hosts of one architecture"
-        )),
-        _ => Err(format!(
-            "rank {rank} says `{text}` of where it listens: it runs another version of Tern than this one, {kind}"
-        )),
-    }
-}
-
 /// Tells all ranks where this one is reached, and hears it of them, with the names of their hosts. Collective.
 fn tell<At: FromStr>(
     at: &str,
@@ -234,34 +206,16 @@ fn tell<At: FromStr>(
     let manner = manner(settings);
     let name = crate::env::host_name().map_err(|error| error.to_string())?;
     client.offer_secret()?;
-    let told = format!("{} {at} {manner} {name}", kind());
-    let told = client.share("tern.at", told.as_bytes())?;
-    let read = |(rank, text): (usize, &Vec<u8>)| read_place(rank, &String::from_utf8_lossy(text), &manner);
+    let told = client.share("tern.at", meeting::place(at, &manner, &name).as_bytes())?;
+    let read =
+        |(rank, text): (usize, &Vec<u8>)| meeting::read_place(rank, &String::from_utf8_lossy(text), &manner);
     told.iter().enumerate().map(read).collect()
-}
-
-/// What ranks say before they are connected, by rank.
-struct Met {
-    /// Which memory each can share.
-    memories: Vec<String>,
-    /// What each says of adapters.
-    cards: Vec<String>,
-    /// Nothing if one does not say it: it is of another version, and refused by name when addresses are told.
-    seats: Vec<Seat>,
 }
 
 /// Tells all ranks which memory and cores this one can share, and what it says of adapters; hears it of them. Collective.
 fn meet(card: &str, settings: &Settings, client: &mut Client) -> Result<Met, String> {
-    let told = format!("{} {} {card}", address::memory(settings)?, Seat::here(address::machine()?));
-    let all = client.share("tern.host", told.as_bytes())?;
-    let all: Vec<_> = all.iter().map(|told| String::from_utf8_lossy(told)).collect();
-    let word = |at| all.iter().map(move |told| told.splitn(3, ' ').nth(at).unwrap_or_default());
-    let seats: Option<Vec<Seat>> = word(1).map(|text| text.parse().ok()).collect();
-    Ok(Met {
-        memories: word(0).map(str::to_owned).collect(),
-        cards: word(2).map(str::to_owned).collect(),
-        seats: seats.unwrap_or_default(),
-    })
+    let told = meeting::host(&address::memory(settings)?, &Seat::here(address::machine()?), card);
+    Ok(meeting::read_hosts(&client.share("tern.host", told.as_bytes())?))
 }
 
 /// Hosts by number, from 0 in the order in which they are named first.
@@ -290,10 +244,8 @@ fn software(
         Carriers::Datagrams { .. } => {
             let longest = listening.longest_datagram(&addresses);
             let all = client.share("tern.datagram", longest.to_string().as_bytes())?;
-            let said = |text: &Vec<u8>| str::from_utf8(text).ok()?.parse().ok();
-            let least =
-                all.iter().map(said).collect::<Option<Vec<usize>>>().and_then(|all| all.into_iter().min());
-            listening.limited_to(least.ok_or("a rank does not say how long its datagrams are")?)
+            let least = meeting::least(&all).ok_or("a rank does not say how long its datagrams are")?;
+            listening.limited_to(least)
         }
     };
     Ok((Unconnected::Software(listening, addresses.into()), names))
@@ -559,23 +511,4 @@ pub fn carriers(device: &Device, head: &str) -> String {
         );
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_of_another_kind_are_refused_by_name() {
-        let read = |rank, text: &str| read_place::<SocketAddr>(rank, text, "rc");
-        let at = "[fd00::1]:7".parse().unwrap();
-        assert_eq!(read(1, &format!("{} [fd00::1]:7 rc a b", kind())), Ok((at, "a b".into())));
-        let why = read(3, "tern-0.0.9-s390x-64be 10.0.0.1:7 rc big").unwrap_err();
-        assert!(why.contains("rank 3 on big runs tern-0.0.9-s390x-64be, this rank tern-"), "{why}");
-        for text in ["10.0.0.1:7 old", "", "x", &kind(), &format!("{} nowhere", kind())] {
-            assert!(read(3, text).unwrap_err().contains("another version"), "{text}");
-        }
-        let why = read(3, &format!("{} 10.0.0.1:7 rd big", kind())).unwrap_err();
-        assert!(why.contains("rank 3 on big has rd, this rank rc"), "{why}");
-    }
 }

@@ -15,18 +15,21 @@
 //!                                        application leaves, care needed
 //! ```
 //!
+//! How the two hand over to each other, so that no wake-up is lost, is [`shm::standby`].
+//!
 //! The rank is borrowed while no guard is alive ([`global::lend`]). Nothing of the application is
 //! called in this thread, and errors of its operations wait in them; all signals are blocked.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{JoinHandle, Thread};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fabric::{Bell, Device, Distance, Nap};
 use mpi::error::Result;
 use mpi::world::Polled;
+use shm::standby::Standby;
 use shm::watched;
 
 use crate::device;
@@ -53,23 +56,9 @@ const DOUBLINGS: u32 = 4;
 /// Longest sleep on the bell. It rings for everything; this bounds what an error in that costs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Progress happens inside MPI only.
-const OFF: u8 = 0;
-/// Nothing has needed a thread so far.
-const NONE: u8 = 1;
-/// The thread looks every tick, or sleeps on its bell.
-const WATCHING: u8 = 2;
-/// The thread sleeps until it is called.
-const RESTING: u8 = 3;
-/// The thread is to end.
-const STOP: u8 = 4;
-
-static STATE: AtomicU8 = AtomicU8::new(OFF);
-/// Threads of the application that sleep inside MPI: they will be woken themselves.
-static NAPPING: AtomicU32 = AtomicU32::new(0);
+static STANDBY: Standby = Standby::new();
 /// Threads of the application that wait inside MPI, where there may be several.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-static THREAD: OnceLock<Thread> = OnceLock::new();
 
 /// What `MPI_Finalize` needs to end the thread.
 type Running = (JoinHandle<()>, Arc<dyn Bell>);
@@ -77,23 +66,19 @@ static RUNNING: Mutex<Option<Running>> = std::sync::Mutex::new(None);
 
 /// Permits the thread, if the settings want it and the device has a bell.
 pub fn permit(wanted: bool) {
-    watched::atomic(&STATE);
-    watched::atomic(&NAPPING);
     watched::atomic(&WAITING);
-    if wanted {
-        STATE.store(NONE, Ordering::Relaxed);
-    }
+    STANDBY.permit(wanted);
 }
 
 /// Whether the library may have threads of its own.
 pub fn may_have_threads() -> bool {
-    STATE.load(Ordering::Relaxed) != OFF
+    STANDBY.is_permitted()
 }
 
 /// To be called before the application leaves MPI, if it may leave something under way.
 #[inline(always)]
 pub fn leave(world: &World) {
-    if STATE.load(Ordering::Relaxed) != WATCHING && world.needs_care() {
+    if !STANDBY.is_watching() && world.needs_care() {
         call(world);
     }
 }
@@ -101,27 +86,15 @@ pub fn leave(world: &World) {
 #[cold]
 #[inline(never)]
 fn call(world: &World) {
-    match STATE.load(Ordering::Relaxed) {
-        NONE => start(world),
-        RESTING => {
-            STATE.store(WATCHING, Ordering::Relaxed);
-            if let Some(thread) = THREAD.get() {
-                thread.unpark();
-            }
-        }
-        _ => {}
+    if STANDBY.call() {
+        start(world);
     }
 }
 
 /// Naps for a wait inside MPI.
 #[inline]
 pub fn nap(nap: impl Nap) {
-    if !nap.sleeps() {
-        return nap.take();
-    }
-    NAPPING.fetch_add(1, Ordering::Relaxed);
-    nap.take();
-    NAPPING.fetch_sub(1, Ordering::Relaxed);
+    if nap.sleeps() { STANDBY.nap(|| nap.take()) } else { nap.take() }
 }
 
 /// A wait beside those of other threads: how often it has looked in vain is its own, and as long as it
@@ -164,7 +137,7 @@ impl Drop for Wait {
 /// Starts the thread. Without one progress happens inside MPI, as it does where it is off.
 #[cold]
 fn start(world: &World) {
-    STATE.store(OFF, Ordering::Relaxed);
+    STANDBY.forbid();
     let Some(bell) = world.engine.device().bell() else { return };
     let own = bell.clone();
     let device = world.engine.device();
@@ -179,8 +152,7 @@ fn start(world: &World) {
         builder.spawn(move || run(&*own, share))
     });
     if let Ok(handle) = spawned {
-        let _ = THREAD.set(handle.thread().clone());
-        STATE.store(WATCHING, Ordering::Relaxed);
+        STANDBY.started(handle.thread().clone());
         *RUNNING.lock().unwrap_or_else(|e| e.into_inner()) = Some((handle, bell));
     }
 }
@@ -206,7 +178,7 @@ extern "C" fn after_fork() {
 }
 
 extern "C" fn in_child() {
-    STATE.store(OFF, Ordering::Relaxed);
+    STANDBY.forbid();
     global::abandon();
 }
 
@@ -226,12 +198,12 @@ pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
 
 /// Ends the thread; no guard may be alive.
 pub fn stop() {
-    let running = RUNNING.lock().unwrap_or_else(|e| e.into_inner()).take();
-    STATE.store(if running.is_some() { STOP } else { OFF }, Ordering::SeqCst);
-    if let Some((handle, bell)) = running {
-        handle.thread().unpark();
-        bell.ring();
-        let _ = handle.join();
+    match RUNNING.lock().unwrap_or_else(|e| e.into_inner()).take() {
+        Some((handle, bell)) => {
+            STANDBY.stop(|| bell.ring());
+            let _ = handle.join();
+        }
+        None => STANDBY.forbid(),
     }
 }
 
@@ -250,10 +222,10 @@ impl Drop for EndsWithTheProcess {
 fn run(bell: &dyn Bell, share: Option<u32>) {
     let _bug = EndsWithTheProcess;
     let mut pace = Pace::default();
-    while STATE.load(Ordering::Acquire) != STOP {
+    while !STANDBY.is_ending() {
         let begun = own_time();
         std::thread::park_timeout(pace.pause());
-        let away = global::was_away() && NAPPING.load(Ordering::Relaxed) == 0;
+        let away = global::was_away() && !STANDBY.has_naps();
         let found = if away { work(bell) } else { Found::InVain };
         pace.looked(found);
         if found == Found::InVain
@@ -366,10 +338,10 @@ enum Found {
 /// little: who comes back does not wait for what is left.
 fn work(bell: &dyn Bell) -> Found {
     let mut found = Found::InVain;
-    while STATE.load(Ordering::Acquire) != STOP {
+    while !STANDBY.is_ending() {
         match global::lend(shm::barrier_within, |world| advance(world, bell)) {
             Some(Advanced::Moved) => {}
-            Some(Advanced::Waits) => bell.sleep(LONGEST),
+            Some(Advanced::Waits) => STANDBY.sleep(|| bell.sleep(LONGEST)),
             Some(Advanced::Nothing) => {
                 return if found == Found::Work { Found::Done } else { Found::Nothing };
             }
@@ -404,19 +376,8 @@ fn advance(world: &mut World, bell: &dyn Bell) -> Advanced {
 /// Sleeps until the application calls. Whether it has to is decided while the rank is borrowed:
 /// who comes after that sees the state. False if something needs the thread.
 fn rest() -> bool {
-    let watching = STATE.compare_exchange(WATCHING, RESTING, Ordering::SeqCst, Ordering::SeqCst);
-    if watching.is_err() {
-        return false;
-    }
-    let idle = |world: &mut World| NAPPING.load(Ordering::Relaxed) != 0 || !world.needs_care();
-    if global::lend(shm::barrier_within, idle) != Some(true) {
-        let _ = STATE.compare_exchange(RESTING, WATCHING, Ordering::SeqCst, Ordering::SeqCst);
-        return false;
-    }
-    while STATE.load(Ordering::Acquire) == RESTING {
-        std::thread::park();
-    }
-    true
+    let is_needless = |world: &mut World| STANDBY.has_naps() || !world.needs_care();
+    STANDBY.rest(|| global::lend(shm::barrier_within, is_needless) == Some(true))
 }
 
 #[cfg(test)]

@@ -92,14 +92,15 @@ fn named(all: &[Interface], wanted: &str) -> Result<IpAddr, String> {
 }
 
 /// The net of `net/bits`, and its bits.
-fn subnet(text: &str) -> Option<(IpAddr, u32)> {
+pub fn subnet(text: &str) -> Option<(IpAddr, u32)> {
     let (net, bits) = text.split_once('/')?;
     let net: IpAddr = net.parse().ok()?;
     let most = if net.is_ipv4() { 32 } else { 128 };
     Some((net, bits.parse().ok().filter(|bits| *bits <= most)?))
 }
 
-fn is_within(at: IpAddr, net: IpAddr, bits: u32) -> bool {
+/// Whether an address is in this net.
+pub fn is_within(at: IpAddr, net: IpAddr, bits: u32) -> bool {
     match (at, net) {
         (IpAddr::V4(at), IpAddr::V4(net)) => {
             let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
@@ -115,7 +116,7 @@ fn is_within(at: IpAddr, net: IpAddr, bits: u32) -> bool {
 
 /// The interfaces of the default routes: of IPv4, whose table names the interface first, and of IPv6, which names it last
 /// and has routes to nowhere over the loopback.
-fn leading<'a>(routes: &'a str, routes6: &'a str) -> Vec<&'a str> {
+pub fn leading<'a>(routes: &'a str, routes6: &'a str) -> Vec<&'a str> {
     let default = routes.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let (interface, net) = (words.next()?, words.next()?);
@@ -124,7 +125,7 @@ fn leading<'a>(routes: &'a str, routes6: &'a str) -> Vec<&'a str> {
     let default6 = routes6.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_default = words.len() == 10 && words[0].bytes().all(|b| b == b'0') && words[1] == "00";
-        (is_default && words[9] != "lo").then_some(words[9])
+        (is_default && words[9] != "lo").then(|| words[9])
     });
     default.chain(default6).collect()
 }
@@ -209,6 +210,7 @@ mod tests {
         };
         let routes6 = line("00000400", "eth0") + &line("ffffffff", "lo");
         assert_eq!((leading(&routes, ""), leading(head, &routes6)), (vec!["eth0"], vec!["eth0"]));
+        assert!(leading("", "a table of another kind\n").is_empty());
         assert_eq!(outward(&places(), &["eth0"]), IpAddr::from([10, 1, 2, 3]));
         assert_eq!(outward(&places()[3..], &["eth0"]), places()[3].at);
         assert_eq!(outward(&places(), &[]), IpAddr::from([172, 17, 0, 1]));

@@ -29,17 +29,16 @@ pub fn soft(text: &str, most: usize) -> Result<usize, String> {
     let wrong = || format!("`{text}`, no list of numbers and ranges");
     let mut best = None;
     for range in text.split(',') {
-        let numbers: Vec<i64> = range
-            .split(':')
-            .map(|number| number.trim().parse().map_err(|_| wrong()))
-            .collect::<Result<_, _>>()?;
+        // Twice as wide as they are: no difference of two is too large.
+        let number = |text: &str| text.trim().parse::<i64>().map(i128::from).map_err(|_| wrong());
+        let numbers: Vec<i128> = range.split(':').map(number).collect::<Result<_, _>>()?;
         let (first, last, step) = match numbers[..] {
             [one] => (one, one, 1),
             [first, last] => (first, last, 1),
             [first, last, step] if step != 0 => (first, last, step),
             _ => return Err(wrong()),
         };
-        let most = most as i64;
+        let most = most as i128;
         let found = if step > 0 {
             let top = last.min(most);
             (first <= top).then(|| first + (top - first) / step * step)
@@ -68,6 +67,8 @@ mod tests {
             ("3,5,17", 16, Some(5)),
             ("9,20", 8, None),
             ("0", 8, None),
+            ("-9223372036854775808:5", 8, Some(5)),
+            ("9223372036854775807:1:-9223372036854775808", 8, None),
         ] {
             assert_eq!(soft(text, most).ok(), count, "{text}");
         }

@@ -21,13 +21,13 @@ pub(crate) fn head(path: &Path) -> Vec<u8> {
 }
 
 /// Whether a file that begins so may be a script: no control characters but those that texts have.
-pub(crate) fn is_text(head: &[u8]) -> bool {
+pub fn is_text(head: &[u8]) -> bool {
     let is_blank = |byte: &u8| matches!(byte, b'\t'..=b'\r' | 0x1b);
     !head.is_empty() && head.iter().all(|byte| is_blank(byte) || !byte.is_ascii_control())
 }
 
 /// What to tell the user of a file that begins so and cannot be executed.
-pub(crate) fn describe(head: &[u8]) -> String {
+pub fn describe(head: &[u8]) -> String {
     match head {
         [0x7f, b'E', b'L', b'F', rest @ ..] => match machine(rest) {
             Some(name) => format!("it is a program for {name}, not for this machine"),
@@ -53,7 +53,7 @@ pub(crate) fn refusal(path: &Path) -> Option<String> {
 }
 
 /// What a script says it is to be run by.
-fn interpreter(head: &[u8]) -> Option<&Path> {
+pub fn interpreter(head: &[u8]) -> Option<&Path> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let word = line.trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
     (!word.is_empty()).then(|| Path::new(OsStr::from_bytes(word)))

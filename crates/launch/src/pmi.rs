@@ -11,7 +11,7 @@ mod one;
 mod pmix;
 pub mod secret;
 pub mod server;
-mod share;
+pub mod share;
 pub mod spawn;
 pub mod two;
 pub mod value;

@@ -6,11 +6,14 @@ mod inputs;
 mod job_decoders;
 #[path = "../../../fuzz/decoders/launch.rs"]
 mod launch_decoders;
+#[path = "../../../fuzz/decoders/meeting.rs"]
+mod meeting_decoders;
 
 use launch::links;
+use launch::meeting;
 use launch::mpiexec::arguments::{Inherit, Plan, Segment};
 use launch::mpiexec::message::{Event, Order};
-use launch::mpiexec::{hello, task};
+use launch::mpiexec::{foreign, hello, task};
 use launch::pmi::line::parse_line;
 use launch::report::Line;
 use launch::sys::process::Ended;
@@ -33,7 +36,10 @@ fn any_line_is_read_or_refused() {
     let output = Event::Output { rank: 3, which: 1, bytes: b"hello".to_vec() }.encode();
     let ended = Event::Ended { rank: 3, how: Ended::Signal(9, false) }.encode();
     let answer = Order::Pmi { rank: 3, line: "cmd=get_result rc=0 value=v\n".into() }.encode();
-    let messages = [&output[..], &ended, &answer];
+    let spawn =
+        b"mcmd=spawn\nnprocs=2\nexecname=a\ntotspawns=1\nargcnt=1\narg1=b\npreput_num=1\npreput_key_0=k\n\
+                  preput_val_0=v\ninfo_num=1\ninfo_key_0=wdir\ninfo_val_0=/tmp\ntern_escaped=1\nendcmd";
+    let messages = [&output[..], &ended, &answer, spawn];
     let good: Vec<&[u8]> = PMI.iter().chain(REPORTS).copied().chain(messages).collect();
     inputs::try_many(&good, 100_000, launch_decoders::decode);
 }
@@ -62,9 +68,37 @@ fn any_job_is_read_or_refused() {
         b"\x08tern-agent 4294967295 ff0102030405060708090a0b0c0d0eff [fe80::1]:65535",
         &[&b"\x09"[..], &task()].concat(),
         b"\x0am/4/0,1\nm/4/2,3\nn/1/",
+        b"\x0b#!/bin/sh -e\necho",
+        b"\x0b\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\0\x15\x00",
+        b"\x0c\x20\x001:4,9,3:30:5,20:1:-3",
+        b"\x0d10.1.0.0/16\neth0\t00000000\t0101010A\n",
+        &[&b"\x0e"[..], &program()].concat(),
+        b"\x0dfd00:1::/64\n00000000000000000000000000000000 00 0 00 fd 4 1 0 3 eth0",
     ];
     assert!(task::decode(&task(), [7; 16], [127, 0, 0, 1].into()).is_ok());
+    let elf = [&[0x7f, b'E', b'L', b'F', 2, 1][..], &program()].concat();
+    let read =
+        |at: u64, most: usize| elf.get(at as usize..).map(|rest| rest[..most.min(rest.len())].to_vec());
+    assert!(cfg!(target_endian = "big") || foreign::needed(&read) == Some(vec!["libc.so.6".into()]));
     inputs::try_many(good, 100_000, job_decoders::decode);
+}
+
+#[test]
+fn whatever_ranks_say_of_themselves_is_read_or_refused() {
+    let manner = "TERN_DEVICES=auto,TERN_TRANSPORT=rc,TERN_INTEGRITY=auto";
+    let place = meeting::place("[fd00::1]:7", manner, "host a");
+    assert!(meeting::read_place::<std::net::SocketAddr>(0, &place, manner).is_ok());
+    let behind = format!("10.0.0.1:7 {manner} host");
+    let other = format!("tern-0.0.9-s390x-64be {behind}");
+    let good: &[&[u8]] = &[
+        place.as_bytes(),
+        behind.as_bytes(),
+        other.as_bytes(),
+        b"memory m/4/0,1 tern-ibv 10.0.0.1:7\nmemory m/4/2,3 none: no adapter\nother n/1/ ",
+        b"1500\n9000\n1500",
+        b"3 a\n1 b%20c\n5 \n",
+    ];
+    inputs::try_many(good, 100_000, meeting_decoders::decode);
 }
 
 /// Of two ranks with an environment, arguments and files.
@@ -86,6 +120,29 @@ fn task() -> Vec<u8> {
         ..Plan::default()
     };
     task::encode(&plan, "job", [0, 2], &[(0, 0), (1, 0)])
+}
+
+/// A program of 64 bits behind its first six bytes: two headers, of which one has it all and the other is the dynamic section, which names a library.
+fn program() -> Vec<u8> {
+    let mut elf = vec![0; 320];
+    let mut put = |at: usize, value: u64, bytes: usize| {
+        elf[at..at + bytes].copy_from_slice(&value.to_ne_bytes()[..bytes])
+    };
+    for (at, value, bytes) in [(32, 64, 8), (54, 56, 2), (56, 2, 2)] {
+        put(at, value, bytes);
+    }
+    for (header, fields) in [(64, [1, 0, 0, 320]), (120, [2, 200, 200, 64])] {
+        for (at, value, bytes) in
+            [(0, fields[0], 4), (8, fields[1], 8), (16, fields[2], 8), (32, fields[3], 8)]
+        {
+            put(header + at, value, bytes);
+        }
+    }
+    for (number, word) in [5, 280, 1, 4, 0].into_iter().enumerate() {
+        put(200 + 8 * number, word, 8);
+    }
+    elf[284..293].copy_from_slice(b"libc.so.6");
+    elf.split_off(6)
 }
 
 /// A rank may say that it has more CPUs than there are numbers for its share.

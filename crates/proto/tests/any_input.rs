@@ -1,7 +1,9 @@
-//! What peers say is survived: what the fuzz target does, briefly and without a fuzzer.
+//! What peers say and what journals say is survived: what the fuzz targets do, briefly and without a fuzzer.
 
 #[path = "../../../fuzz/decoders/inputs.rs"]
 mod inputs;
+#[path = "../../../fuzz/decoders/journals.rs"]
+mod journal_decoders;
 #[path = "../../../fuzz/decoders/reliable.rs"]
 mod reliable_decoders;
 
@@ -44,6 +46,20 @@ fn any_packet_is_taken_or_refused() {
     let good: Vec<&[u8]> = good.iter().map(|input| &input[..]).collect();
     good.iter().for_each(|input| reliable_decoders::decode(input));
     inputs::try_many(&good, 100_000, reliable_decoders::decode);
+}
+
+#[test]
+fn any_journal_is_read_or_refused() {
+    let lines = "rank=3 at=17 to=network size=64K reuse=new receiver=early rtr=no mode=standard way=superpipeline # why\n\
+                 rank=* at=1 to=host size=2M reuse=often receiver=late rtr=yes mode=synchronous way=eager\n\
+                 rank=0 at=1 to=network puts=4 put=1K gets=0 get=0 order=issue messages=256 sync=merged # why\n\
+                 rank=1 at=9 to=network puts=0 put=0 gets=1 get=64K order=issue messages=all sync=alone\n";
+    let whole = format!("{}\n{lines}", proto::choice::journal::HEADER);
+    assert_eq!(proto::choice::journal::parse("name", &whole).map(|read| read.len()), Ok(2));
+    assert_eq!(proto::epoch::journal::parse("name", &whole).map(|read| read.len()), Ok(2));
+    let mut good = vec![whole.as_bytes(), lines.as_bytes()];
+    good.extend(lines.lines().map(str::as_bytes));
+    inputs::try_many(&good, 100_000, journal_decoders::decode);
 }
 
 /// Wishes that are answered and whose answers nobody acknowledges: what cannot leave is bounded.

@@ -7,4 +7,4 @@
 pub mod driver;
 pub mod stack;
 
-pub use driver::{Asker, Card, Integrity, Listening, Rnic, Secret};
+pub use driver::{Asker, Card, Integrity, Listening, Port, Rnic, Secret};

@@ -69,7 +69,9 @@ fn any_input_is_taken_or_refused() {
 
 #[test]
 fn any_greeting_is_taken_or_refused() {
-    let good: &[&[u8]] = &[&[0x12; 53], &[0x31; 48], &[5; 91], &[0x80; 160], &[0xff; 7 * 16 + 40]];
+    let port = [&b"tern-port:"[..], &[b'1'; 120]].concat();
+    let good: &[&[u8]] =
+        &[&[0x12; 53], &[0x31; 48], &[5; 91], &[0x80; 160], &[0xff; 7 * 16 + 40], &port, &[b'e'; 120]];
     inputs::try_many(good, 100_000, greeting_decoders::decode);
 }
 

@@ -42,6 +42,8 @@ mod ring;
 mod segment;
 #[cfg(not(loom))]
 mod shares;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod standby;
 #[cfg(not(loom))]
 mod stores;
 mod sync;

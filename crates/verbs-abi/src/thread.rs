@@ -5,14 +5,7 @@
 //! itself: the thread leaves it alone, and sleeps by the clock as long as that goes on. Else it looks around as long as something
 //! comes.
 //!
-//! ```text
-//!             a socket has something, and the program does not poll
-//!     ┌────────────────────────────────────────────────────────────▶ it looks ──┐
-//!  Listens ◀───────────────────────── nothing has come for a while ─────────────┘
-//!     │ ▲
-//!     │ └── the program polls no more, or is about to sleep (`rests`) ──┐
-//!     └──── the program polls: seen by a glance, or it says so ──────▶ Away
-//! ```
+//! Where it is, and who wakes it there, is [`crate::place`].
 //!
 //! Asleep on the sockets the thread is woken by each message. Where the program has a core and polls there, that costs it the core for a
 //! moment, every time, and the thread would not even know: the program has the message by then, and the kernel, which finds nothing,
@@ -20,28 +13,16 @@
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Counts the looks of the program that found nothing: it waits in a loop.
-static POLLS: AtomicU32 = AtomicU32::new(0);
-/// What that was when the program was last seen not to poll: looks since then are of one loop, however many messages came meanwhile.
-static HEARD: AtomicU32 = AtomicU32::new(0);
-/// Whether the thread looks, sleeps on the sockets, or by the clock.
-static PLACE: AtomicU32 = AtomicU32::new(LOOKS);
-/// The program is about to sleep, which the thread has not seen.
-static RESTS: AtomicBool = AtomicBool::new(false);
+use crate::place::Place;
+
+static PLACE: Place = Place::new();
 /// Ends a sleep of the thread.
 static BELL: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
 
-/// See [`PLACE`].
-const LOOKS: u32 = 0;
-const LISTENS: u32 = 1;
-const AWAY: u32 = 2;
-
-/// So many looks in vain are a loop.
-const LOOP: u32 = 16;
 /// How long the thread waits to see whether the program polls.
 const GLANCE: Duration = Duration::from_micros(3);
 /// How long it leaves a program alone that does, before it sees whether that goes on.
@@ -54,37 +35,22 @@ const CROWDED: u32 = 256;
 /// The program has looked, and found nothing.
 #[inline]
 pub fn polled() {
-    let polls = polls().wrapping_add(1);
-    POLLS.store(polls, Ordering::Relaxed);
-    if PLACE.load(Ordering::Relaxed) == LISTENS && polls.wrapping_sub(HEARD.load(Ordering::Relaxed)) >= LOOP {
-        ring(LISTENS);
-    }
+    PLACE.polled(ring);
 }
 
 /// Whether the thread sleeps by the clock, whatever sockets have.
 pub fn is_away() -> bool {
-    PLACE.load(Ordering::SeqCst) == AWAY
-}
-
-fn polls() -> u32 {
-    POLLS.load(Ordering::Relaxed)
+    PLACE.is_away()
 }
 
 /// The program wants to be told of what comes: it will sleep until then, and look no more.
 pub fn rests() {
-    HEARD.store(polls(), Ordering::Relaxed);
-    RESTS.store(true, Ordering::SeqCst);
-    if PLACE.load(Ordering::SeqCst) == AWAY {
-        ring(AWAY);
-    }
+    PLACE.rests(ring);
 }
 
-/// Wakes the thread, if that is still where it sleeps.
-#[cold]
-fn ring(place: u32) {
-    if PLACE.compare_exchange(place, LOOKS, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-        && let Some(bell) = &*BELL.lock().unwrap_or_else(PoisonError::into_inner)
-    {
+/// Ends a sleep of the thread.
+fn ring() {
+    if let Some(bell) = &*BELL.lock().unwrap_or_else(PoisonError::into_inner) {
         // It counts up to 2^64 - 2 and never blocks before.
         let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
     }
@@ -135,10 +101,8 @@ enum Heard {
 
 /// Sleeps until a socket has something, or the program says that it polls.
 fn listen(sockets: &OwnedFd, bell: &OwnedFd) -> Heard {
-    PLACE.store(LISTENS, Ordering::SeqCst);
     let mut both = [PollFd::new(sockets, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
-    let ended = poll(&mut both, None);
-    let was_rung = PLACE.swap(LOOKS, Ordering::SeqCst) == LOOKS;
+    let (ended, was_rung) = PLACE.listen(|| poll(&mut both, None));
     silence(bell);
     match ended {
         _ if was_rung => Heard::Program,
@@ -177,42 +141,33 @@ impl Turns {
 
 /// Whether the program looks itself.
 fn is_polling(turns: &mut Turns) -> bool {
-    let (before, since) = (polls(), Instant::now());
+    let (before, since) = (PLACE.polls(), Instant::now());
     while since.elapsed() < GLANCE {
-        if polls() != before {
+        if PLACE.polls() != before {
             return true;
         }
         turns.pass(GLANCE);
     }
-    polls() != before
+    PLACE.polls() != before
 }
 
 /// Sleeps by the clock until the program looks no more.
 fn leave_alone(bell: &OwnedFd) {
-    loop {
-        let before = polls();
-        PLACE.store(AWAY, Ordering::SeqCst);
-        let mut rests = RESTS.swap(false, Ordering::SeqCst);
-        if !rests {
-            let _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&LEAVE));
-            rests = RESTS.swap(false, Ordering::SeqCst);
+    let sleep = || _ = poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&LEAVE));
+    let back = || {
+        if let Ok(mut adapter) = crate::adapter() {
+            adapter.listens();
         }
-        PLACE.store(LOOKS, Ordering::SeqCst);
-        if rests || polls() == before {
-            if let Ok(mut adapter) = crate::adapter() {
-                adapter.listens();
-            }
-            HEARD.store(polls(), Ordering::Relaxed);
-            return silence(bell);
-        }
-    }
+    };
+    PLACE.leave_alone(sleep, back);
+    silence(bell);
 }
 
 /// Looks around until nothing has come for a while, or the program looks itself.
 fn stay(turns: &mut Turns) {
-    let (before, mut since) = (polls(), Instant::now());
+    let (before, mut since) = (PLACE.polls(), Instant::now());
     let mut is_first = true;
-    while since.elapsed() < STAY && polls() == before {
+    while since.elapsed() < STAY && PLACE.polls() == before {
         let Ok(mut adapter) = crate::adapter() else { return };
         // Which socket has something the kernel alone knows.
         if std::mem::take(&mut is_first) {

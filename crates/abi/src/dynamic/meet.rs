@@ -20,9 +20,8 @@ use mpi::error::{Class, Error, Result, fail};
 use mpi::group::Group;
 use mpi::handle::Handle;
 use proto::Want;
-use rnic::Card;
+use rnic::{Card, Port};
 
-use super::port::Port;
 use super::{ANSWER, HELLO, admit, own_card};
 use crate::coll::run;
 use crate::cx::Cx;

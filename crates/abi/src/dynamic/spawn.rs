@@ -12,9 +12,10 @@ use launch::pmi::spawn::Program;
 use mpi::comm::{COMM_NULL, COMM_WORLD};
 use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
+use rnic::Port;
 
 use super::meet::{self, Part};
-use super::port::{self, Port};
+use super::port;
 use crate::coll::run;
 use crate::cx::Cx;
 use crate::kind::array::Array;

@@ -64,7 +64,7 @@ fn foreign(name: &str) -> bool {
 
 /// The libraries that the dynamic section of a 64-bit ELF program names; `None` for anything else. The names and
 /// numbers are those of `elf(5)`.
-fn needed(elf: Reader) -> Option<Vec<String>> {
+pub fn needed(elf: Reader) -> Option<Vec<String>> {
     const PT_LOAD: u64 = 1;
     const PT_DYNAMIC: u64 = 2;
     const DT_NULL: u64 = 0;
@@ -83,7 +83,7 @@ fn needed(elf: Reader) -> Option<Vec<String>> {
     for at in (dynamic.offset..dynamic.offset.checked_add(dynamic.size)?).step_by(16) {
         match number(elf, at, 8)? {
             DT_NULL => break,
-            tag => entries.push((tag, number(elf, at + 8, 8)?)),
+            tag => entries.push((tag, number(elf, at.checked_add(8)?, 8)?)),
         }
     }
     let address = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?.1;
@@ -97,7 +97,7 @@ fn needed(elf: Reader) -> Option<Vec<String>> {
 }
 
 /// Reads a file: so many bytes at most from a place on.
-type Reader<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
+pub type Reader<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
 
 struct Segment {
     kind: u64,

@@ -22,7 +22,7 @@ impl Client {
             self.put(&all, join(&values).as_bytes())?;
         }
         self.barrier()?;
-        split(&self.get(&all)?).filter(|values| values.len() == n).ok_or_else(|| {
+        split(&self.get(&all)?, n).ok_or_else(|| {
             format!(
                 "what all ranks say of {key} was not written by this library, or for another number of ranks"
             )
@@ -31,7 +31,7 @@ impl Client {
 }
 
 /// A line for each run of one value: how often, and what.
-fn join(values: &[Vec<u8>]) -> String {
+pub fn join(values: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for run in values.chunk_by(|a, b| a == b) {
         text += &format!("{} ", run.len());
@@ -41,19 +41,16 @@ fn join(values: &[Vec<u8>]) -> String {
     text
 }
 
-/// The values behind a text that [`join`] made.
-fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// The `n` values behind a text that [`join`] made.
+pub fn split(text: &[u8], n: usize) -> Option<Vec<Vec<u8>>> {
     let mut values = Vec::new();
     for line in std::str::from_utf8(text).ok()?.lines() {
         let (count, word) = line.split_once(' ')?;
-        let count = count.parse::<usize>().ok().filter(|count| values.len() + count <= RANKS_MAX)?;
+        let count = count.parse::<usize>().ok().filter(|count| *count <= n - values.len())?;
         values.extend(std::iter::repeat_n(unescape(word)?, count));
     }
-    Some(values)
+    (values.len() == n).then_some(values)
 }
-
-/// More ranks no job has: a larger number is a corrupt one.
-const RANKS_MAX: usize = 1 << 24;
 
 #[cfg(test)]
 mod tests {
@@ -63,15 +60,26 @@ mod tests {
     fn values_come_back_in_order() {
         let words = ["", "a", "a", "b c\n", "a", "%"];
         let values: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        assert_eq!(split(join(&values).as_bytes()), Some(values));
+        assert_eq!(split(join(&values).as_bytes(), 6), Some(values));
         assert_eq!(join(&vec![b"x".to_vec(); 1000]), "1000 x\n");
     }
 
     #[test]
     fn what_nobody_wrote_is_refused() {
-        for text in ["x", "1", "1 %", "-1 a", "99999999999 a", "\u{fffd}"] {
-            assert_eq!(split(text.as_bytes()), None, "{text}");
+        for text in [
+            "x",
+            "1",
+            "1 %",
+            "-1 a",
+            "99999999999 a",
+            "\u{fffd}",
+            "1 a",
+            "2 a\n1 b",
+            "1 a\n18446744073709551615 b",
+        ] {
+            assert_eq!(split(text.as_bytes(), 2), None, "{text}");
         }
-        assert_eq!(split(&[0xff]), None);
+        assert_eq!(split(&[0xff], 2), None);
+        assert_eq!(split(b"2 a", 2), Some(vec![b"a".to_vec(); 2]));
     }
 }

@@ -88,7 +88,8 @@ impl Refused {
     /// Reads an acknowledgement.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Option<Refused> {
         let word = |at: usize| i64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        (word(0) != 0).then(|| Refused { class: Class(word(0) as i32), disp: word(8) })
+        let class = Class(word(0) as i32);
+        (class.0 != 0).then(|| Refused { class, disp: word(8) })
     }
 
     /// What the origin says of it.
