@@ -4,7 +4,8 @@ adapter, between network namespaces on this machine. Prints a table with the pap
 
 usage: datagrams.py [--build DIRECTORY] [--transports rc,rd,ud,hybrid] [--rounds 3] [--seconds 0.05] [--mtu 1500] [--only latency,memory,…]
 
-Each figure is the median of as many runs, one transport after the other in each round. Needs root and iproute2.
+Each figure is the median of as many runs, or the least where others use the machine (`--least`: of times, not of rates), one transport
+after the other in each round. Needs root and iproute2.
 """
 
 import argparse
@@ -69,6 +70,7 @@ def options():
     parser.add_argument("--transports", default="rc,rd,ud,hybrid")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.05, help="for one point")
+    parser.add_argument("--least", action="store_true", help="the least of the runs in place of their median")
     parser.add_argument("--mtu", type=int, default=1500, help="of the cables between the namespaces")
     parser.add_argument("--only", default="", help="cases whose names contain one of these")
     return parser.parse_args()
@@ -100,13 +102,13 @@ def label(name, bench, variant, size):
     return f"{name}{variant and ', '}{variant}, {size} {'ranks' if bench == 'memory' else 'B'}"
 
 
-def rows(case, readings, transports):
+def rows(case, readings, transports, middle):
     name, paper = case[0], case[6]
     for point in case[5]:
         known = [readings[transport].get(point) for transport in transports]
         if not all(known):
             sys.exit(f"datagrams: {name}: no {point} among {sorted(readings[transports[0]])}")
-        values = [statistics.median(value for value, _ in each) for each in known]
+        values = [middle(value for value, _ in each) for each in known]
         change = [f"{100 * (value / values[0] - 1):+.0f} %" for value in values[1:]]
         placed = [(transport[0].upper(), value / values[0]) for transport, value in zip(transports[1:], values[1:])]
         placed += [("p", PAPER[name, point[2]])] if (name, point[2]) in PAPER else []
@@ -117,7 +119,7 @@ def main():
     given = options()
     transports = given.transports.split(",")
     wanted = [word for word in given.only.split(",") if word]
-    print(f"{machine()}; medians of {given.rounds} runs\n")
+    print(f"{machine()}; {'least' if given.least else 'medians'} of {given.rounds} runs\n")
     first = transports[0].upper()
     head = ["", "unit", *map(str.upper, transports), *(f"{t.upper()} beside {first}" for t in transports[1:]), "paper"]
     print(f"| {' | '.join(head)} |\n| --- | --- {'| ---: ' * (2 * len(transports) - 1)}| --- |", flush=True)
@@ -127,7 +129,7 @@ def main():
             if wanted and not any(word in case[0] for word in wanted):
                 continue
             binary = compiled(given.build / "bin" / "mpicc", pathlib.Path(scratch), case[3])
-            for line, row in rows(case, measure(given, case, binary, transports), transports):
+            for line, row in rows(case, measure(given, case, binary, transports), transports, min if given.least else statistics.median):
                 lines.append(line)
                 print(f"| {' | '.join(row)} |", flush=True)
     marks = ", ".join(f"{transport[0].upper()} {transport.upper()}" for transport in transports[1:])
