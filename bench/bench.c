@@ -197,6 +197,29 @@ void bench_sync(void)
 	bench_share(0);
 }
 
+static double pss_megabytes(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	char line[256];
+	long kilobytes = -1;
+	if (!file)
+		bench_fail("cannot read /proc/self/smaps_rollup");
+	while (fgets(line, sizeof line, file) && sscanf(line, "Pss: %ld", &kilobytes) != 1)
+		;
+	fclose(file);
+	if (kilobytes < 0)
+		bench_fail("no Pss in /proc/self/smaps_rollup");
+	return (double)kilobytes / 1024;
+}
+
+double bench_memory(void)
+{
+	bench_sync();
+	double mean = bench_mean(pss_megabytes());
+	bench_sync();
+	return mean;
+}
+
 /* One batch on all ranks; its seconds on rank 0. */
 static double batch(bench_body *body, size_t size, long count, int average)
 {

@@ -71,6 +71,9 @@ double bench_mean(double value);
 /* Returns when every rank has called it. */
 void bench_sync(void);
 
+/* Mean over the ranks of their proportional set size, in MB, while all of them are there; meaningful on rank 0. */
+double bench_memory(void);
+
 /* A moment close in the future, the same on all ranks, each of which is told it by its own clock; negative if rank 0
  * gives `stop`. Ranks of one host have one clock. Between hosts rank 0 reads that of each other rank, each time anew for
  * they drift: it was what it says half-way through a round trip, of some the shortest, and so is wrong by half of that at most. */

@@ -11,6 +11,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "scripts" / "hosts.sh"
+# Files of one program alone, besides that of its name.
+FILES = {"kernels": ("kernel_cg", "kernel_mg", "kernel_radix")}
 # Seconds that a job may take.
 LIMIT = 600
 # What a plot is wide, in characters between its ends, and in how many parts.
@@ -36,7 +38,7 @@ def compiled(mpicc, scratch, program, *others):
     """A program of this folder, with what all have in common and `others`."""
     binary = scratch / program
     if not binary.exists():
-        sources = [HERE / f"{name}.c" for name in (program, *others, "bench", "stats")]
+        sources = [HERE / f"{name}.c" for name in (program, *FILES.get(program, ()), *others, "bench", "stats")]
         subprocess.run([mpicc, "-O2", "-falign-loops=64", "-o", binary, *sources, "-lm"], check=True)
     return binary
 
@@ -44,13 +46,13 @@ def compiled(mpicc, scratch, program, *others):
 class Hosts:
     """Namespaces in a block of `with`. Where they cannot be made the program ends as a test that is left out."""
 
-    def __init__(self, name, count):
-        self.name, self.count = name, count
+    def __init__(self, name, count, mtu=1500):
+        self.name, self.count, self.mtu = name, count, mtu
         self.names = [f"10.77.31.{k}" for k in range(1, count + 1)]
         self.reach = f"{SCRIPT} reach {name}"
 
     def __enter__(self):
-        made = subprocess.run([str(SCRIPT), "make", self.name, str(self.count)], capture_output=True, text=True)
+        made = subprocess.run([str(SCRIPT), "make", self.name, str(self.count), str(self.mtu)], capture_output=True, text=True)
         if made.returncode != 0:
             print(made.stdout.strip() or made.stderr.strip(), file=sys.stderr)
             sys.exit(made.returncode)

@@ -4,24 +4,7 @@
  * ranks beside this one and those a quarter of the job away, as on a grid; `peer` what each of the farther half of
  * the peers has added: with four hosts or more and ranks in blocks these are all on other hosts. `used` is what a job
  * takes that has spoken for longer: after 16 exchanges of 8 bytes with everybody, and after 16 more of 4 KB. */
-#include <stdio.h>
-
 #include "bench.h"
-
-static double pss_megabytes(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "r");
-	char line[256];
-	long kilobytes = -1;
-	if (!file)
-		bench_fail("cannot read /proc/self/smaps_rollup");
-	while (fgets(line, sizeof line, file) && sscanf(line, "Pss: %ld", &kilobytes) != 1)
-		;
-	fclose(file);
-	if (kilobytes < 0)
-		bench_fail("no Pss in /proc/self/smaps_rollup");
-	return (double)kilobytes / 1024;
-}
 
 enum { OFTEN = 16, SHORT = 8, LONG = 4096 };
 
@@ -36,20 +19,12 @@ static void talk(int first, int end, int len)
 	}
 }
 
-static double measure(void)
-{
-	bench_sync();
-	double mean = bench_mean(pss_megabytes());
-	bench_sync();
-	return mean;
-}
-
 /* What a job takes in which everybody has exchanged messages of this length with everybody often. */
 static double used(int len)
 {
 	for (int time = 0; time < OFTEN; time++)
 		talk(1, bench.ranks / 2 + 1, len);
-	return measure();
+	return bench_memory();
 }
 
 static void print(const char *variant, double value, const char *unit)
@@ -62,15 +37,15 @@ int main(int argc, char **argv)
 {
 	bench_start(&argc, &argv, "memory", 1, 8, 8);
 	int quarter = bench.ranks / 4, half = bench.ranks / 2;
-	print("init", measure(), "MB");
+	print("init", bench_memory(), "MB");
 	talk(1, 2, SHORT);
 	talk(quarter, quarter + 1, SHORT);
-	print("neighbours", measure(), "MB");
+	print("neighbours", bench_memory(), "MB");
 	talk(1, quarter + 1, SHORT);
-	double near = measure();
+	double near = bench_memory();
 	/* Each step up to the half has two new peers, and what is beyond has none. */
 	talk(quarter + 1, half + 1, SHORT);
-	double all = measure();
+	double all = bench_memory();
 	print("", all, "MB");
 	if (half > quarter)
 		print("peer", (all - near) * 1024 / (bench.ranks - 1 - 2 * quarter), "KB");

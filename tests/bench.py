@@ -22,8 +22,9 @@ NOT_HERE = 77
 # Name, arguments in which {build} is the tree that is tested, and what must be printed: headings, and rows of tables and plots.
 SHORT = ["--rounds", "1", "--seconds", "0.001"]
 HOSTS = [
-    ("datagrams", ["--build", "{build}", *SHORT, "--transports", "rc,ud", "--only", "latency"],
-     [r"^\| latency, 1 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|", r"^times RC's: U UD; p the paper's$", r"^latency, 1 B +.*p"]),
+    ("datagrams", ["--build", "{build}", *SHORT, "--transports", "rc,ud", "--only", "latency,application CG of 4"],
+     [r"^\| latency, 1 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|", r"^\| application CG of 4, in MPI, 4096 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|",
+      r"^times RC's: U UD; p the paper's$", r"^latency, 1 B +.*p"]),
     ("chapter3", ["--build", "{build}", *SHORT, "--ways", "shm,rc,rput", "--only", "both ways,reuse,progress"],
      [r"^\| 1 MB \| GB/s( \| [\d.,e-]+( ~)?){2} \|$", r"^\| 0 %, 512 B \| us( \| [\d.,e-]+( ~)?){3} \|$", r"^0 %, 32 KB +.*p",
       r"^\| receiver computes, early receiver, 256 KB \| %( \| [\d.,e-]+( ~)?){3} \|$", r"^sender computes, early sender, 8 KB +.*p"]),

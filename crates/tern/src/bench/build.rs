@@ -8,6 +8,9 @@ use super::library::Library;
 
 const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-pthread", "-falign-loops=64", "-Wall", "-Wextra"];
 const SHARED: &[&str] = &["exchange.c", "cores.c", "bench.c", "stats.c"];
+const HEADERS: &[&str] = &["exchange.h", "cores.h", "bench.h", "stats.h", "kernels.h"];
+/// Files of one program alone, besides that of its name.
+const PARTS: &[(&str, &[&str])] = &[("kernels", &["kernel_cg.c", "kernel_mg.c", "kernel_radix.c"])];
 
 /// The directory with the benchmark sources: as installed, or in the source tree that holds this
 /// binary or the working directory.
@@ -25,9 +28,10 @@ pub fn find_sources() -> Result<PathBuf, String> {
 /// Compiles one benchmark for one library into `dir` unless it is newer than what it comes from.
 pub fn compile(library: &Library, sources: &Path, program: &str, dir: &Path) -> Result<PathBuf, String> {
     let mut files = vec![sources.join(program).with_extension("c")];
-    files.extend(SHARED.iter().map(|file| sources.join(file)));
+    let parts = PARTS.iter().filter(|(whole, _)| *whole == program).flat_map(|(_, parts)| *parts);
+    files.extend(parts.chain(SHARED).map(|file| sources.join(file)));
     let mut inputs = files.clone();
-    inputs.extend(["exchange.h", "cores.h", "bench.h", "stats.h"].map(|file| sources.join(file)));
+    inputs.extend(HEADERS.iter().map(|file| sources.join(file)));
     inputs.push(library.mpicc.clone());
     let mut compiler = Command::new(&library.mpicc);
     compiler.envs(library.environment.iter().map(|(name, value)| (name, value)));

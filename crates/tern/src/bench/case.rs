@@ -215,6 +215,13 @@ pub const ALL: &[Case] = &[
     ),
     between("hosts-threads", "threads", 4, &[], THREADS),
     between("hosts-stencil", "stencil", 4, &[], "an iteration of Jacobi's method, by the length of a row"),
+    between(
+        "hosts-applications",
+        "kernels",
+        4,
+        &[],
+        "an iteration of conjugate gradients, a cycle of multigrid, a radix sort; `in MPI`: the part that passes in sends, receives and waits",
+    ),
     between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
     Case { only_full: true, ..between("hosts-memory64", "memory", 64, &[], "the same with 64 ranks") },
     Case {
