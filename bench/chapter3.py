@@ -195,7 +195,7 @@ def settings(build, way):
 def as_favoured():
     """What starts a program in a session as much favoured as this one: launchers open sessions of their own."""
     try:
-        # Empty where this session belongs to a control group with shares of its own.
+        # Empty for the first session of a machine, and where the kernel makes no such groups.
         favour = (pathlib.Path("/proc/self/autogroup").read_text(encoding="ascii").split() or ["0"])[-1]
     except OSError:
         return []
