@@ -110,6 +110,11 @@ impl Estimate {
         true
     }
 
+    /// What is known has come to cost so much more, or less if that is negative, as another estimate has shown.
+    pub fn add(&mut self, more: f64) {
+        self.value += more;
+    }
+
     /// What is known, if anything is.
     pub fn value(&self) -> Option<f64> {
         (!self.value.is_nan()).then_some(self.value)

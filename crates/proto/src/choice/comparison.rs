@@ -54,12 +54,48 @@ pub(crate) struct At {
     pub joins: Option<usize>,
 }
 
+/// Uses one after the other whose time is taken, in parts of half a group: a pause of the application falls into one of them.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// Uses so far, and when they began.
+    uses: u16,
+    began_ns: u64,
+    /// The same of those before the present part.
+    before: u16,
+    part_ns: u64,
+    /// Time of a use in the shortest part that has ended.
+    least_ns: f64,
+}
+
+impl Stretch {
+    fn begin(now_ns: u64) -> Stretch {
+        Stretch { uses: 0, began_ns: now_ns, before: 0, part_ns: now_ns, least_ns: f64::INFINITY }
+    }
+
+    fn part(&self) -> u16 {
+        self.uses - self.before
+    }
+
+    fn end_part(&mut self, now_ns: u64) {
+        let use_ns = (now_ns - self.part_ns) as f64 / f64::from(self.part());
+        self.least_ns = self.least_ns.min(use_ns);
+        (self.before, self.part_ns) = (self.uses, now_ns);
+    }
+
+    /// What a use has taken: in the shortest part, if one has ended.
+    fn use_ns(&self, now_ns: u64) -> f64 {
+        if self.least_ns < f64::INFINITY {
+            return self.least_ns;
+        }
+        (now_ns - self.began_ns) as f64 / f64::from(self.uses)
+    }
+}
+
 /// Ways that are numbered from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<const WAYS: usize> {
-    /// Uses of the present group, and when they began; the rounds they are, while they do not count yet.
-    uses: u16,
-    began_ns: u64,
+    /// The present group; the rounds it is, while it does not count yet.
+    now: Stretch,
     warm: Option<u16>,
     way: u8,
     /// The way to take while nothing speaks against it, and how many of them there are.
@@ -92,8 +128,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Before the first use, which goes by the `preferred` one of the first `ways` ways. So many groups are to `settle`.
     pub fn new(preferred: usize, ways: usize, settle: u16, now_ns: u64) -> Comparison<WAYS> {
         Comparison {
-            uses: 0,
-            began_ns: now_ns,
+            now: Stretch::begin(now_ns),
             warm: None,
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
@@ -120,10 +155,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// then it is counted.
     #[inline]
     pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
-        let most = if is_round { self.group } else { GROUP_MAX };
+        let (part, most) = if is_round { (self.part(), self.group) } else { (GROUP_MAX, GROUP_MAX) };
         let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY;
-        let goes_on = (1..most).contains(&self.uses) && is_settled && usize::from(self.way) == way;
-        self.uses += u16::from(goes_on);
+        let is_within = self.now.part() < part && (1..most).contains(&self.now.uses);
+        let goes_on = is_within && is_settled && usize::from(self.way) == way;
+        self.now.uses += u16::from(goes_on);
         goes_on
     }
 
@@ -132,35 +168,44 @@ impl<const WAYS: usize> Comparison<WAYS> {
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
         let At { is_round, is_cold, may_try, joins } = at;
         if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
-            (self.way, self.uses, self.warm, self.began_ns) = (way as u8, 0, Some(1), now_ns());
+            (self.way, self.now, self.warm) = (way as u8, Stretch::begin(now_ns()), Some(1));
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
         }
         if is_cold && self.most_ns < f64::INFINITY {
-            (self.uses, self.began_ns, self.warm) = (0, now_ns(), Some(0));
+            (self.now, self.warm) = (Stretch::begin(now_ns()), Some(0));
             return self.count(is_round);
         }
-        let uses = self.uses;
+        let uses = self.now.uses;
         let is_warm = |rounds| rounds >= WARM || uses >= WARM * self.group;
         let is_enough = self.warm.map_or(uses >= self.group, is_warm);
         let is_full = is_enough && is_round || uses >= GROUP_MAX;
-        if is_full || uses > 0 && self.most_ns < f64::INFINITY {
+        let is_part = self.warm.is_none() && is_round && self.now.part() >= self.part();
+        if is_full || is_part || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
-            if (now_ns - self.began_ns) as f64 > self.may_take_ns(uses) {
-                self.ends(now_ns, uses, may_try);
+            if is_part {
+                self.now.end_part(now_ns);
+            }
+            if (now_ns - self.now.began_ns) as f64 > self.may_take_ns(uses) {
+                self.ends(now_ns, may_try);
             } else if is_full && self.warm.take().is_some() {
-                (self.uses, self.began_ns) = (0, now_ns);
+                self.now = Stretch::begin(now_ns);
             } else if is_full {
-                self.ends(now_ns, uses, may_try);
+                self.ends(now_ns, may_try);
             }
         }
         self.count(is_round)
     }
 
+    /// Uses of a part of a group.
+    fn part(&self) -> u16 {
+        self.group.div_ceil(2)
+    }
+
     /// Counts a use that goes by the way of its group.
     #[inline]
     fn count(&mut self, is_round: bool) -> usize {
-        self.uses += 1;
+        self.now.uses += 1;
         if let Some(rounds) = &mut self.warm {
             *rounds += u16::from(is_round || *rounds == 0);
         }
@@ -188,7 +233,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Goes one way from here on, and forgets what is known of the others.
     pub fn keep_to(&mut self, way: usize) {
-        (self.way, self.uses, self.warm, self.most_ns) = (way as u8, 0, Some(0), f64::INFINITY);
+        (self.way, self.now, self.warm, self.most_ns) =
+            (way as u8, Stretch::begin(0), Some(0), f64::INFINITY);
         self.arms.change(way as u8);
         for (_, known) in self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way) {
             *known = Estimate::default();
@@ -220,12 +266,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.arms.best(&POLICY, self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
     }
 
-    /// A group has ended after so many uses: which way the next one goes.
-    fn ends(&mut self, now_ns: u64, uses: u16, may_try: bool) {
-        let took_ns = (now_ns - self.began_ns) as f64 * f64::from(self.group) / f64::from(uses);
+    /// A group has ended: which way the next one goes.
+    fn ends(&mut self, now_ns: u64, may_try: bool) {
+        let took_ns = self.now.use_ns(now_ns) * f64::from(self.group);
         let went = self.way;
         self.choose(took_ns, may_try);
-        (self.uses, self.began_ns) = (0, now_ns);
+        self.now = Stretch::begin(now_ns);
         self.warm = (self.way != went).then_some(0);
     }
 
@@ -253,7 +299,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.most_ns = self.known_ns[best].value().unwrap_or(f64::INFINITY);
     }
 
-    /// Takes in what a group of the way in use took.
+    /// Takes in what a group of the way in use took. What the best way takes longer than before the others would, too: an application that computes for
+    /// longer makes none of them better, and by how much they differ was measured.
     fn learn(&mut self, took_ns: f64) {
         let way = usize::from(self.way);
         let Some(ns) = self.known_ns[way].value() else {
@@ -269,9 +316,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
         let (is_longer, is_shorter) = (took_ns > CHANGE * ns, CHANGE * took_ns < ns);
         // One alone may have been disturbed: what is shorter than that begins no other time.
         let is_sure = self.known_ns[way].count() > 1;
-        if way == self.best() && self.settles == 0 && is_sure {
+        let is_best = way == self.best();
+        if is_best && self.settles == 0 {
             self.longer = if is_longer { self.longer + 1 } else { 0 };
-            self.shorter = if is_shorter { self.shorter + 1 } else { 0 };
+            self.shorter = if is_shorter && is_sure { self.shorter + 1 } else { 0 };
             match (self.longer, self.shorter) {
                 (CHANGES, _) | (_, CHANGES) => return self.begins_anew(way),
                 (_, 0) => {}
@@ -286,6 +334,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
             self.noise_ns.observe(&NOISE, (took_ns - ns).abs().min(ns / 4.0));
         }
         self.known_ns[way].observe(&SETTLED, took_ns);
+        let more_ns = self.known_ns[way].value().unwrap_or(ns) - ns;
+        if is_best && more_ns > 0.0 {
+            let others = self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way);
+            others.for_each(|(_, known)| known.add(more_ns));
+        }
     }
 
     /// Whether a way of which nothing is known took so long that it is tried once more before that is believed.
@@ -445,6 +498,29 @@ mod tests {
         }
     }
 
+    /// An application that comes to compute for a little longer takes longer whatever the way: what is known of the slower one from before
+    /// makes it no faster.
+    #[test]
+    fn what_takes_longer_by_any_way_changes_nothing() {
+        let (mut comparison, mut now_ns) = (Comparison::new(0, 2, 4, 0), 0);
+        play(&mut comparison, &mut now_ns, 200, [1000, 1080]);
+        for more in [60, 120, 180, 240] {
+            let count = play(&mut comparison, &mut now_ns, 200, [1000 + more, 1080 + more]);
+            assert!(count[1] < 20, "{count:?}, {more} more");
+        }
+    }
+
+    /// A way that was found to be better by one group, and then all takes several times as long.
+    #[test]
+    fn a_new_phase_behind_a_first_try_is_learnt() {
+        let (mut comparison, mut now_ns) = (Comparison::new(0, 2, 4, 0), 0);
+        while comparison.best() == 0 {
+            play(&mut comparison, &mut now_ns, 1, [1000, 900]);
+        }
+        play(&mut comparison, &mut now_ns, 400, [5000, 6000]);
+        assert!(play(&mut comparison, &mut now_ns, 400, [5000, 6000])[0] > 350);
+    }
+
     /// What differs by less than groups of one way do decides nothing.
     #[test]
     fn noise_changes_nothing() {
@@ -480,6 +556,25 @@ mod tests {
                 found += usize::from(count > 150);
             }
             assert!(10 * found >= 8 * every as usize, "{found} of {every}, best {best}");
+        }
+    }
+
+    /// Pauses that take less than a group does, so that some groups have one in them and others have none, are no time of the ways either: the best
+    /// one goes on, and nothing begins anew.
+    #[test]
+    fn short_pauses_change_nothing() {
+        for (every, pause_ns, group) in
+            [(12, 300, GROUP), (12, 300, GROUP / 2), (10, 400, GROUP), (11, 200, GROUP)]
+        {
+            let (mut comparison, mut now_ns) = (Comparison::<3>::new(2, 3, 4, 0).in_groups(group), 0);
+            let mut count = [0; 3];
+            for round in 0..6000u64 {
+                now_ns += if round % every == 0 { pause_ns } else { 0 };
+                let way = comparison.next(ROUND, || now_ns);
+                count[way] += 1;
+                now_ns += [67, 68, 52][way] + round * 7919 % 4;
+            }
+            assert!(count[2] > 5600, "{count:?}, a pause of {pause_ns} every {every}, groups of {group}");
         }
     }
 
