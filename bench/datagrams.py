@@ -20,10 +20,12 @@ from measuring import HERE, Hosts, compiled, machine, plot, points, ratios
 NAME = f"dg{os.getpid()}x"
 
 # Kernels of applications, and the sizes at which they are measured (head of each kernel_*.c).
-KERNELS = (("CG", (4096, 65536)), ("MG", (1024, 4096)), ("Radix", (4096, 65536)))
+KERNELS = (("CG", (4096, 65536)), ("MG", (1024, 4096)), ("LU", (1024, 4096)), ("SMG2000", (1024, 16384)), ("Radix", (4096, 65536)))
 # Table 6.1: pages of 4 KB by UD and by RC on cluster C2, by kernel and ranks.
 PAGES = {("CG", 16): (556_801, 570_207), ("CG", 64): (1_994_428, 2_097_580), ("MG", 16): (534_255, 555_854),
-         ("MG", 64): (1_913_295, 2_038_179), ("Radix", 16): (453_124, 491_937), ("Radix", 64): (1_727_232, 2_493_291)}
+         ("MG", 64): (1_913_295, 2_038_179), ("LU", 16): (473_740, 495_422), ("LU", 64): (1_894_628, 1_978_663),
+         ("SMG2000", 16): (418_063, 461_478), ("SMG2000", 64): (1_815_192, 2_577_276), ("Radix", 16): (453_124, 491_937),
+         ("Radix", 64): (1_727_232, 2_493_291)}
 
 
 def times_of(kernel, sizes, ranks):

@@ -1,14 +1,14 @@
 /* Kernels of applications, as section 6.6.2 of the dissertation measures them: what an iteration takes, and what of it passes
- * inside MPI (`in MPI`: from the call of a group of sends, receives and waits to its return, and MG's norms). Both are means over
- * the ranks. The results are checked. What the kernels do, and what their sizes are, is said in kernel_cg.c, kernel_mg.c and
- * kernel_radix.c.
+ * inside MPI (`in MPI`: from the call of a group of sends, receives and waits to its return, and the norms of MG, LU and SMG2000).
+ * Both are means over the ranks. The results are checked. What the kernels do, and what their sizes are, is said in kernel_cg.c,
+ * kernel_mg.c, kernel_lu.c, kernel_smg.c and kernel_radix.c.
  *
  * With `--only NAME,memory` also the proportional set size of a rank beyond the kernel's own data (`beside its data`). */
 #include "kernels.h"
 
 #include <stdlib.h>
 
-enum { MOST_PIECES = 64, PAGE = 4096, BATCHES = 256 };
+enum { MOST_PIECES = 128, PAGE = 4096, BATCHES = 256 };
 
 double in_mpi;
 
@@ -41,7 +41,7 @@ double chance(uint32_t of)
 	return (of * 2654435761u >> 8) / (double)(1 << 24);
 }
 
-static const struct kernel *const kernels[] = { &kernel_cg, &kernel_mg, &kernel_radix };
+static const struct kernel *const kernels[] = { &kernel_cg, &kernel_mg, &kernel_lu, &kernel_smg, &kernel_radix };
 static const struct kernel *kernel;
 /* Of the last batches: seconds of an iteration that passed in MPI on this rank. */
 static double within[BATCHES];

@@ -12,7 +12,7 @@ struct kernel {
 	void (*step)(void);   /* an iteration */
 	void (*verify)(void); /* goes on until a result is there, and ends the job if it is wrong */
 };
-extern const struct kernel kernel_cg, kernel_mg, kernel_radix;
+extern const struct kernel kernel_cg, kernel_mg, kernel_lu, kernel_smg, kernel_radix;
 
 /* Of messages; the second for those that go the other way where one rank may be the neighbour on both sides. */
 enum { TAG = 1, TAG_BACK = 2 };

@@ -12,7 +12,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE.parent / "scripts" / "hosts.sh"
 # Files of one program alone, besides that of its name.
-FILES = {"kernels": ("kernel_cg", "kernel_mg", "kernel_radix")}
+FILES = {"kernels": ("kernel_cg", "kernel_mg", "kernel_lu", "kernel_smg", "kernel_radix")}
 # Seconds that a job may take.
 LIMIT = 600
 # What a plot is wide, in characters between its ends, and in how many parts.

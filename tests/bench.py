@@ -21,9 +21,12 @@ from support import LIMIT, Case, Failure, Outcome, Skip  # noqa: E402
 NOT_HERE = 77
 # Name, arguments in which {build} is the tree that is tested, and what must be printed: headings, and rows of tables and plots.
 SHORT = ["--rounds", "1", "--seconds", "0.001"]
+APPLICATION = r"^\| application {} of 4, in MPI, {} B \| us( \| [\d.e+]+){{2}} \| [-+]\d+ % \|"
 HOSTS = [
-    ("datagrams", ["--build", "{build}", *SHORT, "--transports", "rc,ud", "--only", "latency,application CG of 4"],
-     [r"^\| latency, 1 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|", r"^\| application CG of 4, in MPI, 4096 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|",
+    ("datagrams", ["--build", "{build}", *SHORT, "--transports", "rc,ud", "--only",
+                   "latency,application CG of 4,application LU of 4,application SMG2000 of 4"],
+     [r"^\| latency, 1 B \| us \| [\d.]+ \| [\d.]+ \| [-+]\d+ % \|",
+      *(APPLICATION.format(kernel, size) for kernel, size in (("CG", 4096), ("LU", 4096), ("SMG2000", 16384))),
       r"^times RC's: U UD; p the paper's$", r"^latency, 1 B +.*p"]),
     ("chapter3", ["--build", "{build}", *SHORT, "--ways", "shm,rc,rput", "--only", "both ways,reuse,progress"],
      [r"^\| 1 MB \| GB/s( \| [\d.,e-]+( ~)?){2} \|$", r"^\| 0 %, 512 B \| us( \| [\d.,e-]+( ~)?){3} \|$", r"^0 %, 32 KB +.*p",

@@ -10,7 +10,8 @@ const FLAGS: &[&str] = &["-std=gnu11", "-O2", "-pthread", "-falign-loops=64", "-
 const SHARED: &[&str] = &["exchange.c", "cores.c", "bench.c", "stats.c"];
 const HEADERS: &[&str] = &["exchange.h", "cores.h", "bench.h", "stats.h", "kernels.h"];
 /// Files of one program alone, besides that of its name.
-const PARTS: &[(&str, &[&str])] = &[("kernels", &["kernel_cg.c", "kernel_mg.c", "kernel_radix.c"])];
+const PARTS: &[(&str, &[&str])] =
+    &[("kernels", &["kernel_cg.c", "kernel_mg.c", "kernel_lu.c", "kernel_smg.c", "kernel_radix.c"])];
 
 /// The directory with the benchmark sources: as installed, or in the source tree that holds this
 /// binary or the working directory.

@@ -220,7 +220,8 @@ pub const ALL: &[Case] = &[
         "kernels",
         4,
         &[],
-        "an iteration of conjugate gradients, a cycle of multigrid, a radix sort; `in MPI`: the part that passes in sends, receives and waits",
+        "an iteration of conjugate gradients, a cycle of multigrid, sweeps of SSOR in a pipeline (LU), a cycle of semicoarsening multigrid \
+         (SMG2000), a radix sort; `in MPI`: the part that passes in sends, receives and waits",
     ),
     between("hosts-memory", "memory", 16, &[], "memory per rank after all have talked to all"),
     Case { only_full: true, ..between("hosts-memory64", "memory", 64, &[], "the same with 64 ranks") },
