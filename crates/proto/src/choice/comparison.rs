@@ -36,6 +36,9 @@ const PAUSE: f64 = 2.0;
 const DOUBTS: u8 = 2;
 /// By how much groups of one way differ.
 const NOISE: Averaging = Averaging::fading(4);
+/// What part of that another way must be better by. One group of it, as long as it may be, is compared with the shortest of many: that
+/// is against it in any case.
+const DIFFERS: f64 = 0.5;
 /// Steps are groups, which average what uses differ by: where they differ all the same it is known by how much. Slower
 /// ways cost time, so the longer they have been slower the more rarely they are tried.
 const POLICY: Policy = Policy { margin: 0.01, dwell: 0, tries: (32, 1024) };
@@ -263,7 +266,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// The way that is the fastest as far as it is known.
     pub fn best(&self) -> usize {
-        self.arms.best(&POLICY, self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
+        self.arms.best(&POLICY, DIFFERS * self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
     }
 
     /// A group has ended: which way the next one goes.

@@ -85,6 +85,10 @@ const QUIET: u32 = 64;
 const SOME: u32 = 8;
 /// Looks in vain after which acknowledgements do not wait for something to go with, and timers are set.
 const PATIENCE: u32 = 32;
+/// Looks in vain after which a rank that may not sleep, for nothing would end that, does so for a moment all the same: who gives its core away leaves it to no
+/// thread of lesser priority, and the kernel takes packets in by one.
+const TIRED: u32 = 4096;
+const MOMENT: std::time::Duration = std::time::Duration::from_micros(100);
 /// In how many looks what has come is seen: an engine looks before it takes in what has come, and behind.
 const UNSEEN: u8 = 2;
 /// How long the end of this rank waits for what its peers have not taken.
@@ -194,6 +198,8 @@ pub enum RnicNap {
     Look,
     /// Let others run: something is due by the clock.
     Yield,
+    /// The same for long: sleep for a moment.
+    Doze,
     /// Sleep until the descriptor has something.
     Sleep,
 }
@@ -202,6 +208,7 @@ impl Nap for RnicNap {
     fn take(self) {
         match self {
             RnicNap::Look => std::hint::spin_loop(),
+            RnicNap::Doze => std::thread::sleep(MOMENT),
             RnicNap::Yield | RnicNap::Sleep => std::thread::yield_now(),
         }
     }

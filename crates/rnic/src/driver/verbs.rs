@@ -1,7 +1,7 @@
 //! The verbs of the adapter, and its end.
 
 use super::postings::{Payload, Posted};
-use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, TRANSFER, memory};
+use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, TIRED, TRANSFER, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Region, Remote, Span, Verbs,
@@ -268,6 +268,7 @@ impl Verbs for Rnic {
         let holds = self.unreliable.as_ref().is_some_and(|unreliable| unreliable.holds());
         match !is_timed || waits || holds {
             _ if is_due || !has_told_all => RnicNap::Look,
+            true if round >= TIRED => RnicNap::Doze,
             true => RnicNap::Yield,
             false if is_early && self.shares_core => RnicNap::Yield,
             false if is_early => RnicNap::Look,

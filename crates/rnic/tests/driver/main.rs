@@ -326,6 +326,8 @@ fn no_sleep_while_a_write_that_landed_was_not_told_of() {
         assert_eq!(job[1].idle(1000), RnicNap::Look);
         job[1].alarm(now_ns + 1_000_000_000);
         assert_eq!(job[1].idle(1000), RnicNap::Yield);
+        job[1].alarm(now_ns + 1_000_000_000);
+        assert_eq!(job[1].idle(10_000), RnicNap::Doze);
         assert_eq!(job[1].idle(1000), RnicNap::Sleep);
         end(job);
     }
