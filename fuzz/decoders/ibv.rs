@@ -1,4 +1,5 @@
-//! What ranks with adapters of the system say before they are connected: cards, and datagrams with the secret of the job.
+//! What ranks with adapters of the system say before they are connected: cards, and datagrams with the secret of the job. And the ports that
+//! a user lists.
 
 use ibv::card;
 use ibv::hello::{self, Hello};
@@ -6,9 +7,10 @@ use ibv::hello::{self, Hello};
 const SECRET: [u8; 16] = [7; 16];
 const SIZE: usize = 8;
 
-/// The input as a card, as a datagram of a stranger, and as numbers that a rank says.
+/// The input as a list of ports, as a card, as a datagram of a stranger, and as numbers that a rank says.
 pub fn decode(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
+    ports(&text);
     if let (Some(door), Some(places)) = (card::door(&text), card::read(&text)) {
         let ports = places.iter().map(|place| (*place, (place.hellos, place.datagrams)));
         let again = card::text(door, ports);
@@ -29,4 +31,18 @@ pub fn decode(input: &[u8]) {
     let bytes: [u8; hello::LEN] = said.encode(to, &SECRET);
     let is_one = (from as usize) < SIZE && from as usize != to;
     assert_eq!(Hello::decode(&bytes, to, SIZE, *rail, &SECRET), is_one.then_some(said));
+}
+
+fn ports(text: &str) {
+    match ibv::listed(text) {
+        Ok(ports) => {
+            assert!(
+                ports.len() <= fabric::verbs::RAILS_MAX && ports.iter().all(|(name, ..)| !name.is_empty())
+            );
+            let index = |index: &Option<u32>| index.map_or(String::new(), |index| format!(":{index}"));
+            let again = ports.iter().map(|(name, port, at)| format!("{name}:{port}{}", index(at)));
+            assert_eq!(ibv::listed(&again.collect::<Vec<_>>().join(",")), Ok(ports));
+        }
+        Err(why) => assert!(why.starts_with("TERN_IBV_PORTS"), "{why}"),
+    }
 }

@@ -87,9 +87,9 @@ pub fn agree(
     };
     let words = circle.tell(cx, leader, rank, words)?;
     let [class, context, size, is_mixed, is_ours] = words[..] else { unreachable!("as many as were sent") };
-    if class != 0 {
+    if let Some(class) = Class::told(class) {
         let text = format!("rank {leader}, the leader of this group, could not agree with the remote leader");
-        let told = Error::new(Class(class as i32), text);
+        let told = Error::new(class, text);
         return Err(begun.and_then(Result::err).unwrap_or(told));
     }
     if is_mixed != 0 {
@@ -172,12 +172,9 @@ fn told_or_failed(
         None => vec![0; 1 + count],
     };
     let mut words = circle.tell(cx, leader, rank, words)?;
-    let class = words.remove(0);
-    if class == 0 {
-        return Ok(words);
-    }
+    let Some(class) = Class::told(words.remove(0)) else { return Ok(words) };
     let text = format!("rank {leader}, the leader of this group, could not agree with the remote leader");
-    let told = Error::new(Class(class as i32), text);
+    let told = Error::new(class, text);
     Err(heard.and_then(Result::err).unwrap_or(told))
 }
 

@@ -7,6 +7,7 @@ mod fault;
 mod file;
 pub mod phase;
 mod rates;
+pub mod round;
 mod scatter;
 mod sieve;
 mod sys;

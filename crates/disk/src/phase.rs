@@ -39,9 +39,14 @@ impl Wish {
             }
             wish.bytes += piece.len;
             wish.moved += piece.len;
-            wish.end = piece.end();
+            wish.end = wish.end.max(piece.end()); // pieces that are read may lie in each other
         }
         wish
+    }
+
+    /// Whether a rank may want this of a file, whose offsets are those of `off_t`.
+    pub fn is_sound(&self) -> bool {
+        self.bytes == 0 || self.first < self.end && i64::try_from(self.end).is_ok()
     }
 }
 
@@ -90,7 +95,7 @@ impl Costs {
         };
         let alone = expected(self.alone_ps, advice.alone_ps);
         let phases = expected(self.phases_ps, advice.phases_ps);
-        let is_tried = alone.max(phases) <= alone.min(phases) * u128::from(advice.tries);
+        let is_tried = alone.max(phases) <= alone.min(phases).saturating_mul(u128::from(advice.tries));
         (phases < alone) != is_tried
     }
 }
@@ -157,12 +162,7 @@ impl Plan {
         for piece in pieces {
             let mut at = piece.offset;
             while at < piece.end() {
-                let (number, inside) = ((at - self.start) / self.block, (at - self.start) % self.block);
-                let owner = (number % self.owners) as usize;
-                // Where it lies in what its owner has, block behind block.
-                let there = number / self.owners * self.block + inside;
-                let round = there / self.buffer;
-                let left = (self.block - inside).min(self.buffer - there % self.buffer);
+                let (owner, round, left) = self.dealt(at);
                 let len = (piece.end() - at).min(left);
                 cuts.push(Cut { round, owner, piece: Piece { offset: at, len }, position });
                 (at, position) = (at + len, position + len);
@@ -172,28 +172,51 @@ impl Plan {
         cuts
     }
 
+    /// Who moves the byte at this offset, in which round, and how many bytes from it on go with it.
+    fn dealt(&self, at: u64) -> (usize, u64, u64) {
+        let (number, inside) = ((at - self.start) / self.block, (at - self.start) % self.block);
+        // Where it lies in what its owner has, block behind block.
+        let there = number / self.owners * self.block + inside;
+        let left = (self.block - inside).min(self.buffer - there % self.buffer);
+        ((number % self.owners) as usize, there / self.buffer, left)
+    }
+
+    /// Whether this owner moves a piece in this round, all of it.
+    pub fn deals(&self, piece: &Piece, owner: usize, round: u64) -> bool {
+        let end = piece.offset.checked_add(piece.len).filter(|end| *end <= self.end);
+        if piece.offset < self.start || piece.len == 0 || end.is_none() {
+            return false;
+        }
+        let (of, when, left) = self.dealt(piece.offset);
+        (of, when) == (owner, round) && piece.len <= left
+    }
+
     /// What this costs, and what it costs that each rank moves its pieces itself. Writers of one file exclude each other
     /// in the kernel, readers do not.
     pub fn costs(&self, wishes: &[Wish], tariff: RoundCosts, writes: bool) -> Costs {
         let cost = |calls: u64, bytes: u64| {
-            u128::from(calls) * u128::from(tariff.call_ps) + u128::from(bytes) * u128::from(tariff.byte_ps)
+            let all = u128::from(calls) * u128::from(tariff.call_ps);
+            all.saturating_add(u128::from(bytes) * u128::from(tariff.byte_ps))
         };
+        // Ranks may say any numbers.
+        let sum = |of: fn(&Wish) -> u64| wishes.iter().map(of).fold(0, u64::saturating_add);
         let alone = wishes.iter().map(|wish| cost(wish.calls, wish.moved));
-        let alone: u128 = if writes { alone.sum() } else { alone.max().unwrap_or(0) };
-        let total: u64 = wishes.iter().map(|wish| wish.bytes).sum();
+        let alone: u128 = if writes { alone.fold(0, u128::saturating_add) } else { alone.max().unwrap_or(0) };
+        let total = sum(|wish| wish.bytes);
         let span = self.end - self.start;
         let ranks = wishes.len().max(1) as u64;
         // Gaps are left out by writers: as many calls as there are gaps, at most one for each piece.
-        let pieces: u64 = wishes.iter().map(|wish| wish.calls).sum();
+        let pieces = sum(|wish| wish.calls);
         let is_whole = total >= span;
         let runs = (self.rounds() * self.owners).max(span.div_ceil(self.block));
         let calls =
             if is_whole || !writes { runs } else { pieces.min(1 + (span - total)).max(runs.min(pieces)) };
         let moved = if writes { cost(calls, total) } else { cost(calls, span) / u128::from(self.owners) };
-        let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps)
-            + u128::from(total / ranks) * u128::from(tariff.swap_ps) * 2;
+        let swapped = u128::from(total / ranks) * u128::from(tariff.swap_ps);
+        let messages = u128::from(self.rounds()) * u128::from(tariff.round_ps);
+        let messages = messages.saturating_add(swapped.saturating_mul(2));
         let fit = |cost: u128| u64::try_from(cost).unwrap_or(u64::MAX);
-        Costs { alone_ps: fit(alone), phases_ps: fit(moved + messages), bytes: total }
+        Costs { alone_ps: fit(alone), phases_ps: fit(moved.saturating_add(messages)), bytes: total }
     }
 }
 
@@ -235,6 +258,10 @@ mod tests {
             let mut moved = std::collections::BTreeMap::new();
             for cut in &cuts {
                 prop_assert!(cut.round < plan.rounds() && cut.owner < plan.owners());
+                prop_assert!(plan.deals(&cut.piece, cut.owner, cut.round));
+                let longer = Piece { len: cut.piece.len + plan.buffer, ..cut.piece };
+                prop_assert!(!plan.deals(&longer, cut.owner, cut.round));
+                prop_assert!(!plan.deals(&cut.piece, cut.owner, cut.round + 1));
                 *moved.entry((cut.round, cut.owner)).or_insert(0) += cut.piece.len;
                 let number = |at: u64| at.checked_div(block).unwrap_or(0);
                 if block > 0 {
@@ -272,6 +299,16 @@ mod tests {
             }
             prop_assert_eq!(again, merged);
         }
+    }
+
+    /// As filetypes for reading may have them (MPI 5.0 section 14.1.1): the plan has all of it.
+    #[test]
+    fn pieces_in_each_other_end_where_the_last_byte_is() {
+        let pieces = [(0, 100_000), (8, 8)].map(|(offset, len)| Piece { offset, len });
+        let wish = Wish::of(pieces.into_iter(), |_, _| false);
+        assert_eq!((wish.first, wish.end), (0, 100_000));
+        let plan = Plan::new(&[wish], 1, 4096, 0).unwrap();
+        assert!(plan.cut(pieces.into_iter()).iter().all(|cut| cut.round < plan.rounds()));
     }
 
     #[test]

@@ -154,6 +154,9 @@ pub enum Atomic {
     },
 }
 
+/// Adapters of one rank beyond which messages tell no keys.
+pub const RAILS_MAX: usize = wire::long::RAILS;
+
 /// One rank's adapters and its queue pairs with all peers.
 pub trait Verbs {
     /// See [`Nap`].

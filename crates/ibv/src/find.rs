@@ -9,6 +9,7 @@ use crate::cm::Line;
 use crate::library::{Library, WITHOUT};
 use crate::objects::Adapter;
 use fabric::settings::Settings;
+use fabric::verbs::RAILS_MAX;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use verbs_layout::constants::*;
@@ -257,8 +258,11 @@ fn distance(adapter: &Adapter) -> u32 {
     }
 }
 
-/// What the user lists: `name`, `name:port`, `name:port:index`, with commas between.
-fn listed(text: &str) -> Result<Vec<(String, u8, Option<u32>)>, String> {
+/// A port as the user lists it: its adapter's name, its number, and the index of its address if that is named.
+pub type Listed = (String, u8, Option<u32>);
+
+/// What the user lists (`TERN_IBV_PORTS`): `name`, `name:port`, `name:port:index`, with commas between.
+pub fn listed(text: &str) -> Result<Vec<Listed>, String> {
     let one = |item: &str| {
         let wrong = || format!("TERN_IBV_PORTS: `{item}` is no name, name:port or name:port:index");
         let mut words = item.split(':');
@@ -267,7 +271,11 @@ fn listed(text: &str) -> Result<Vec<(String, u8, Option<u32>)>, String> {
         let index = words.next().map(str::parse).transpose().map_err(|_| wrong())?;
         if words.next().is_some() { Err(wrong()) } else { Ok((name.to_string(), port, index)) }
     };
-    text.split(',').map(one).collect()
+    let ports = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
+    match ports.len() {
+        ..=RAILS_MAX => Ok(ports),
+        more => Err(format!("TERN_IBV_PORTS: {more} ports, at most {RAILS_MAX} are used")),
+    }
 }
 
 /// The library that is loaded where no other is named.
@@ -287,7 +295,7 @@ fn found(choice: &Choice) -> Result<Vec<Port>, String> {
     }
     let (adapters, mut why) = adapters(choice)?;
     if !is_any {
-        let find = |(name, port, index): (String, u8, Option<u32>)| {
+        let find = |(name, port, index): Listed| {
             let names =
                 || adapters.iter().map(|adapter| adapter.name.as_str()).collect::<Vec<_>>().join(", ");
             let adapter = adapters.iter().find(|adapter| adapter.name == name).ok_or_else(|| {

@@ -32,5 +32,5 @@ mod watch;
 
 pub use card::{agree, door, without};
 pub use device::{Ibv, Opened};
-pub use find::{Choice, describe, has_datagrams, taken};
+pub use find::{Choice, Listed, describe, has_datagrams, listed, taken};
 pub use rail::Traffic;

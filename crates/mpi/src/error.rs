@@ -135,6 +135,12 @@ impl Class {
     /// The last error code that the standard reserves (`MPI_ERR_LASTCODE`).
     pub const LAST: Class = Class(0x3fff);
 
+    /// The class by which another rank says how it has fared: `None` for 0, and [`Class::INTERN`] for what is the number of no class.
+    pub fn told(word: u64) -> Option<Class> {
+        let class = i32::try_from(word).map_or(Class::INTERN, Class);
+        (class.0 != 0).then_some(class)
+    }
+
     /// The name of the class in C, or a generic one for classes a program added.
     pub fn name(self) -> &'static str {
         Self::STANDARD
@@ -153,5 +159,12 @@ mod tests {
         for (i, row) in Class::STANDARD.iter().enumerate() {
             assert_eq!(row.0.0, i as i32, "{}", row.1);
         }
+    }
+
+    /// Nor one whose lower half is that of none.
+    #[test]
+    fn no_word_but_zero_says_that_nothing_has_failed() {
+        assert_eq!([0, 38, 0x4000].map(Class::told), [None, Some(Class::NAME), Some(Class(0x4000))]);
+        assert_eq!([1 << 32, u64::MAX].map(Class::told), [Some(Class::INTERN); 2]);
     }
 }

@@ -133,7 +133,7 @@ impl Rank<'_> {
             Some(schedule) => {
                 let exposed = calls.world().expose(&place, &members[me as usize])?;
                 let told: Vec<[u64; WORDS]> = calls.exchange(exposed)?;
-                calls.world().reach(&place, &told, schedule)?
+                calls.world().reach(&place, &members, &told, schedule)?
             }
         };
         let hidden = calls.world().add_comm(place.clone())?;

@@ -3,9 +3,10 @@
 
 use mpi::coll::{
     Across, Asked, Call, Collective, Ints, Known, Progress, Schedule, Side, State, Type, args, inter,
+    laid_out,
 };
 use mpi::collio::{Begun, InFlight};
-use mpi::error::Result;
+use mpi::error::{Class, Error, Result};
 use mpi::handle::Handle;
 use mpi::op::{Op, Predefined};
 use mpi::request::{Recipe, Running, Then};
@@ -309,8 +310,8 @@ pub fn exchange_lists(cx: &Cx, comm: Handle, lists: Lists) -> Result<Lists> {
     let lens: Vec<u64> = lists.lens().collect();
     let call = internal(mpi::coll::Collective::Alltoall, site, one, one);
     let (done, at) = swap_words(cx, comm, &call, lens, site.size)?;
-    let (out, out_at) = laid_out(lists.lens());
-    let (into, into_at) = laid_out(done.words()[at..].iter().copied());
+    let (out, out_at) = laid_out(lists.lens())?;
+    let (into, into_at) = laid_out(done.words()[at..].iter().copied())?;
     let side =
         |counts, displs| Side::Varied { counts: Ints::Large(counts), displs: Ints::Large(displs), ty: &ty };
     let call = internal(mpi::coll::Collective::Alltoallv, site, side(&out, &out_at), side(&into, &into_at));
@@ -319,17 +320,6 @@ pub fn exchange_lists(cx: &Cx, comm: Handle, lists: Lists) -> Result<Lists> {
     let (done, sent) = swap_words(cx, comm, &call, words, room)?;
     let ends = into_at.iter().zip(&into).map(|(at, len)| (*at + *len) as usize).collect();
     Ok(Lists { words: Words::Came(done, sent), ends })
-}
-
-/// Lengths of lists that lie one behind the other, and where each begins.
-fn laid_out(lens: impl Iterator<Item = u64>) -> (Vec<i64>, Vec<i64>) {
-    let mut end = 0;
-    let place = |len: u64| {
-        let at = end;
-        end += len as i64;
-        (len as i64, at)
-    };
-    lens.map(place).unzip()
 }
 
 /// Runs a call with these words in its send buffer; when it is done what came into its receive buffer of `room` words lies
@@ -342,6 +332,9 @@ fn swap_words(
     room: usize,
 ) -> Result<(Box<Schedule>, usize)> {
     let sent = words.len();
+    words.try_reserve_exact(room).map_err(|_| {
+        Error::new(Class::NO_MEM, format!("there is no memory for {room} words that the members send"))
+    })?;
     words.resize(sent + room, 0);
     let mut words = words.into_boxed_slice();
     let send = words.as_mut_ptr() as usize;

@@ -231,9 +231,9 @@ fn tell_group(cx: &Cx, comm: Handle, root: u32, met: Option<Result<Met>>) -> Res
     };
     let head = run::spread_words(cx, comm, root as usize, head)?;
     let [class, context, is_second, count] = head[..] else { unreachable!("as many as were sent") };
-    if class != 0 {
+    if let Some(class) = Class::told(class) {
         let text = format!("rank {root}, the root, could not meet the root of the other group");
-        let told = Error::new(Class(class as i32), text);
+        let told = Error::new(class, text);
         return Err(met.and_then(Result::err).unwrap_or(told));
     }
     let cards = match &met {

@@ -224,7 +224,7 @@ fn start_job(
         let room = unsafe { array_of_errcodes.slice_mut(codes.len())? };
         room.iter_mut().zip(&codes).for_each(|(code, word)| *code = layout::write(Set::Code, *word as i32));
     }
-    if class != 0 {
+    if let Some(class) = Class::told(class) {
         // Whoever is the first to fail for it says why.
         let words = why.chunks(8).map(|bytes| {
             let mut word = [0; 8];
@@ -239,7 +239,7 @@ fn start_job(
         let bytes: Vec<u8> =
             words.iter().flat_map(|word| word.to_le_bytes()).take(why_len as usize).collect();
         let text = format!("root {root}: {}", String::from_utf8_lossy(&bytes));
-        return Err(failed.unwrap_or_else(|| Error::new(Class(class as i32), text)));
+        return Err(failed.unwrap_or_else(|| Error::new(class, text)));
     }
     let met = meet::groups(cx, comm, root, || Ok(Part::Accept(port, Some(PATIENCE))));
     if place.rank == root_rank {

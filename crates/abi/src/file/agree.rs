@@ -15,10 +15,9 @@ pub fn class_of<T>(outcome: &Result<T>) -> u64 {
 /// The error of this rank, or else that of the first that has failed.
 pub fn all_well<T>(mine: Result<T>, classes: impl Iterator<Item = u64>) -> Result<T> {
     let value = mine?;
-    match classes.enumerate().find(|(_, class)| *class != 0) {
+    match classes.enumerate().find_map(|(rank, class)| Some((rank, Class::told(class)?))) {
         None => Ok(value),
         Some((rank, class)) => {
-            let class = Class(class as i32);
             fail(class, format!("rank {rank} of the file's communicator failed with {}", class.name()))
         }
     }

@@ -117,8 +117,8 @@ fn open_on(cx: &Cx, comm: Handle, asked: Asked) -> Result<File> {
     }
     if creates && site.size > 1 {
         let made = opened.as_ref().map_or(0, agree::class_of);
-        let class = run::spread_words(cx, comm, 0, vec![made])?[0];
-        if class != 0 {
+        let told = run::spread_words(cx, comm, 0, vec![made])?[0];
+        if let Some(class) = Class::told(told) {
             return match opened {
                 Some(Err(error)) => Err(error),
                 _ => agree::all_well(Err(not_made(class, &asked)), std::iter::empty()),
@@ -152,8 +152,7 @@ fn open_on(cx: &Cx, comm: Handle, asked: Asked) -> Result<File> {
     Ok(file)
 }
 
-fn not_made(class: u64, asked: &Asked) -> Error {
-    let class = Class(class as i32);
+fn not_made(class: Class, asked: &Asked) -> Error {
     Error::new(class, format!("rank 0 could not make {}: {}", asked.path.display(), class.name()))
 }
 

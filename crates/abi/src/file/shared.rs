@@ -28,10 +28,10 @@ pub fn open(cx: &Cx, comm: Handle, path: &Path) -> Result<Shared> {
     let made = (site.rank == 0).then(|| Counter::create(&name(token)).map_err(refused));
     let told = vec![token, made.as_ref().map_or(0, agree::class_of)];
     let told = run::spread_words(cx, comm, 0, told)?;
-    let joined = match made {
-        Some(made) => made,
-        None if told[1] != 0 => fail(Class(told[1] as i32), "rank 0 could not make it"),
-        None => Counter::join(&name(told[0])).map_err(refused),
+    let joined = match (made, Class::told(told[1])) {
+        (Some(made), _) => made,
+        (None, Some(class)) => fail(class, "rank 0 could not make it"),
+        (None, None) => Counter::join(&name(told[0])).map_err(refused),
     };
     let is_mine = site.rank == 0 && joined.is_ok();
     let agreed = agree::agree(cx, comm, joined);

@@ -2,7 +2,7 @@
 #![allow(clippy::too_many_arguments, reason = "they are those of the MPI operations")]
 
 use mpi::comm::COMM_NULL;
-use mpi::error::{Class, Result, fail};
+use mpi::error::{Class, Error, Result, fail};
 use mpi::handle::Handle;
 use mpi::topo::dist::{Dist, Edge};
 use mpi::topo::{self, Topology, reorder};
@@ -87,10 +87,16 @@ pub fn create(
         }
     }
     let told = run::exchange_lists(cx, comm, lists.into_iter().collect())?;
-    let told = told.iter().flat_map(|list| list.as_chunks().0.iter().map(|words| Edge::from_words(*words)));
     let me = cx.world().comm(comm)?.place.rank;
-    let dist = Dist::gathered(me, told, weights.is_some());
+    let edges = |(rank, list)| Edge::told(list, me, room).ok_or_else(|| malformed(rank));
+    let edges = told.iter().enumerate().map(edges).collect::<Result<Vec<_>>>()?;
+    let dist = Dist::gathered(me, edges.iter().flatten().copied(), weights.is_some());
     finish(cx, comm, &agreed, dist, newcomm)
+}
+
+/// No rank has told what came of this one.
+fn malformed(rank: usize) -> Error {
+    Error::new(Class::INTERN, format!("what rank {rank} has told of the edges of the graph is malformed"))
 }
 
 /// Makes the communicator, of all ranks. Where the program lets the library choose who carries which node, all tell all of their
@@ -103,8 +109,11 @@ fn finish(cx: &Cx, comm: Handle, agreed: &Agreed, dist: Dist, newcomm: Out<Handl
         return make(cx, comm, contexts, &order, || Topology::Dist(dist), newcomm);
     };
     let told = run::exchange_lists(cx, comm, places.iter().map(|_| dist.to_words()).collect())?;
-    let mut nodes: Vec<Dist> =
-        told.iter().map(|words| Dist::from_words(words, dist.weights.is_some())).collect();
+    let read = |(rank, words)| {
+        let size = places.len() as u32;
+        Dist::from_words(words, dist.weights.is_some(), size).ok_or_else(|| malformed(rank))
+    };
+    let mut nodes = told.iter().enumerate().map(read).collect::<Result<Vec<Dist>>>()?;
     let edges: Vec<_> = (0..).zip(&nodes).flat_map(|(number, node)| node.leaving(number)).collect();
     let order = reorder::order(&places, &edges);
     let me = cx.world().comm(comm)?.place.rank;

@@ -190,7 +190,7 @@ pub fn reach(cx: &Cx, comm: Handle, members: &[Member]) -> Result<Option<Box<Far
     };
     // Memory that no adapter can be told of is reached by messages.
     let told = run::exchange_words(cx, comm, exposed.unwrap_or([0; WORDS]))?;
-    cx.world().reach(&place, &told, setup.schedule)
+    cx.world().reach(&place, members, &told, setup.schedule)
 }
 
 /// Finds the memory of a window of all ranks of `comm`, who have told this.

@@ -1,6 +1,7 @@
 //! One block of data per rank, in the three forms the standard has.
 use super::build::Builder;
 use super::schedule::{Base, Buf};
+use crate::error::{Class, Result, fail};
 
 /// Numbers from C: `int` or 64 bits wide.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,22 @@ impl Ints<'_> {
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         (0..self.len()).map(|i| self.at(i))
     }
+}
+
+/// Lengths of lists of words that lie one behind the other, as each rank has told its own, and where each begins. Fails where they fit no memory.
+pub fn laid_out(lens: impl Iterator<Item = u64>) -> Result<(Vec<i64>, Vec<i64>)> {
+    const MOST: i64 = isize::MAX as i64 / size_of::<u64>() as i64;
+    let (mut counts, mut displs, mut end) = (Vec::new(), Vec::new(), 0i64);
+    for (rank, len) in lens.enumerate() {
+        let count = i64::try_from(len).ok().filter(|len| *len <= MOST - end);
+        let Some(count) = count else {
+            return fail(Class::INTERN, format!("rank {rank} has told that it sends a list of {len} words"));
+        };
+        counts.push(count);
+        displs.push(end);
+        end += count;
+    }
+    Ok((counts, displs))
 }
 
 /// Where each rank's block lies.

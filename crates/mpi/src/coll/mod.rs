@@ -36,7 +36,7 @@ pub mod ty;
 mod uneven;
 
 pub use account::Account;
-pub use blocks::Ints;
+pub use blocks::{Ints, laid_out};
 pub use compile::{Call, Side, compile};
 pub use cost::{Algorithm, Forced, Problem};
 pub use inter::Across;

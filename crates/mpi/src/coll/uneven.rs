@@ -342,6 +342,7 @@ impl Leader {
         let (size, v) = (self.order.len(), View::of(&self.members, self.me));
         let rows: Vec<(&[u64], &[u64])> =
             words.chunks_exact(2 * size).map(|row| row.split_at(size)).collect();
+        self.check(&rows)?;
         let mut inbox = Vec::with_capacity(rows.len());
         for (place, (out, _)) in rows.iter().enumerate() {
             let bytes = out.iter().sum();
@@ -364,6 +365,17 @@ impl Leader {
             }
         }
         Ok(())
+    }
+
+    /// Blocks inside of the host go straight: a member that tells of one contradicts what is done here.
+    fn check(&self, rows: &[(&[u64], &[u64])]) -> Result {
+        let here = self.starts[self.host]..self.starts[self.host + 1];
+        let tells = |(out, into): &(&[u64], &[u64])| {
+            out[here.clone()].iter().chain(&into[here.clone()]).any(|bytes| *bytes > 0)
+        };
+        let Some(place) = rows.iter().position(tells) else { return Ok(()) };
+        let text = format!("rank {} has told its leader of blocks inside of its host", self.members[place]);
+        fail(Class::INTERN, text)
     }
 
     fn hosts(&self) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + '_ {

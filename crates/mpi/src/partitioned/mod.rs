@@ -10,7 +10,7 @@ mod receiver;
 mod sender;
 
 pub use receiver::Receiver;
-pub use sender::Sender;
+pub use sender::{Hello, Sender, Term};
 
 use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result, fail};

@@ -257,7 +257,7 @@ impl Receiver {
     fn agree(&mut self, came: bool, [together, rounds]: [u64; 2]) -> Line {
         let term = Term { together, rounds };
         match &mut self.hello {
-            Some(hello) if came && term.is_sound() => {
+            Some(hello) if came && hello.allows(term) => {
                 hello.term = term;
                 self.left = rounds;
                 Line::Known

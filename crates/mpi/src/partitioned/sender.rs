@@ -18,7 +18,7 @@ use proto::{Engine, Mode, OpId};
 
 /// The message by which a send request introduces itself, in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Hello {
+pub struct Hello {
     /// The context of its messages.
     pub channel: u64,
     /// Bytes of the whole message.
@@ -31,7 +31,7 @@ pub(super) struct Hello {
 
 /// How messages are cut for some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Term {
+pub struct Term {
     /// Partitions in one message.
     pub together: u64,
     /// Rounds.
@@ -53,27 +53,33 @@ impl Hello {
     /// Words of one.
     pub const WORDS: usize = 5;
 
+    /// As it travels.
     pub fn words(self) -> [u64; Hello::WORDS] {
         [self.channel, self.bytes, self.partitions, self.term.together, self.term.rounds]
     }
 
     /// `None` if no sender has written this.
     pub fn from_words([channel, bytes, partitions, together, rounds]: [u64; Hello::WORDS]) -> Option<Hello> {
-        let term = Term { together, rounds };
+        let hello = Hello { channel, bytes, partitions, term: Term { together, rounds } };
+        let has_whole_parts = bytes.checked_rem(partitions).unwrap_or(bytes) == 0;
         let is_sound = i32::try_from(partitions).is_ok()
-            && term.is_sound()
+            && has_whole_parts
+            && hello.allows(hello.term)
             && channel & 3 == Purpose::Partitioned as u64;
-        is_sound.then_some(Hello { channel, bytes, partitions, term })
+        is_sound.then_some(hello)
+    }
+
+    /// Whether the sender may cut its message so. What is empty is cut no more, so there are no more messages in a round than bytes, or one.
+    pub fn allows(&self, term: Term) -> bool {
+        let all = self.partitions.max(1);
+        let is_cut = term.together < all;
+        (1..=all).contains(&term.together) && term.rounds > 0 && !(is_cut && self.bytes == 0)
     }
 }
 
 impl Term {
     /// Each partition alone, for good.
     pub const ALONE: Term = Term { together: 1, rounds: u64::MAX };
-
-    pub fn is_sound(self) -> bool {
-        self.together > 0 && self.rounds > 0
-    }
 }
 
 /// Numbers of messages of partitions put together.
@@ -457,7 +463,7 @@ mod tests {
         let hello =
             Hello { channel: 7 << 2 | 3, bytes: 80, partitions: 4, term: Term { together: 2, rounds: 1 } };
         assert_eq!(Hello::from_words(hello.words()), Some(hello));
-        for (at, word) in [(0, 4), (2, u64::MAX), (3, 0), (4, 0)] {
+        for (at, word) in [(0, 4), (1, 81), (1, 0), (2, u64::MAX), (2, 0), (2, 1), (3, 0), (3, 5), (4, 0)] {
             let mut words = hello.words();
             words[at] = word;
             assert_eq!(Hello::from_words(words), None);

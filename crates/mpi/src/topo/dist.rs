@@ -24,17 +24,18 @@ impl Dist {
         degrees.into_iter().chain(numbers.into_iter().map(|number| number as u32 as u64)).collect()
     }
 
-    /// What a rank has told of a graph with weights, or without.
-    pub fn from_words(words: &[u64], is_weighted: bool) -> Dist {
-        let (degrees, rest) = words.split_at(2);
-        let numbers: Vec<i32> = rest.iter().map(|word| *word as u32 as i32).collect();
-        let (sources, rest) = numbers.split_at(degrees[0] as usize);
-        let (destinations, rest) = rest.split_at(degrees[1] as usize);
-        let weights = is_weighted.then(|| {
-            let (before, behind) = rest.split_at(sources.len());
-            [before.to_vec(), behind.to_vec()]
-        });
-        Dist { sources: sources.to_vec(), destinations: destinations.to_vec(), weights }
+    /// What a rank has told of a graph of `size` nodes with weights, or without; `None` if no rank tells this.
+    pub fn from_words(words: &[u64], is_weighted: bool, size: u32) -> Option<Dist> {
+        let ([indegree, outdegree], rest) = words.split_first_chunk()?;
+        let numbers = rest.iter().map(|word| i32::try_from(*word).ok()).collect::<Option<Vec<i32>>>()?;
+        let (sources, rest) = numbers.split_at_checked(usize::try_from(*indegree).ok()?)?;
+        let (destinations, rest) = rest.split_at_checked(usize::try_from(*outdegree).ok()?)?;
+        let (before, behind) = rest.split_at_checked(if is_weighted { sources.len() } else { 0 })?;
+        let is_whole = behind.len() == if is_weighted { destinations.len() } else { 0 };
+        let are_nodes = sources.iter().chain(destinations).all(|node| (*node as u32) < size);
+        let weights = is_weighted.then(|| [before.to_vec(), behind.to_vec()]);
+        let dist = Dist { sources: sources.to_vec(), destinations: destinations.to_vec(), weights };
+        (is_whole && are_nodes).then_some(dist)
     }
 
     /// The edges that leave node `from`, with how much each counts.
@@ -62,8 +63,20 @@ impl Edge {
     }
 
     /// From the words of a message.
-    pub fn from_words([ends, weight]: [u64; 2]) -> Edge {
-        Edge { from: (ends >> 32) as i32, to: ends as u32 as i32, weight: weight as i32 }
+    fn from_words([ends, weight]: [u64; 2]) -> Option<Edge> {
+        let edge = Edge { from: (ends >> 32) as i32, to: ends as u32 as i32, weight: weight as i32 };
+        (edge.words() == [ends, weight] && edge.weight >= 0).then_some(edge)
+    }
+
+    /// The edges that a rank has told node `me` of `size` of, which it is an end of; `None` if no rank tells this.
+    pub fn told(words: &[u64], me: u32, size: u32) -> Option<Vec<Edge>> {
+        let (edges, rest) = words.as_chunks();
+        let edges = edges.iter().map(|words| Edge::from_words(*words)).collect::<Option<Vec<Edge>>>()?;
+        let is_one = |edge: &Edge| {
+            let ends = [edge.from as u32, edge.to as u32];
+            ends.contains(&me) && ends.iter().all(|end| *end < size)
+        };
+        (rest.is_empty() && edges.iter().all(is_one)).then_some(edges)
     }
 }
 
@@ -156,8 +169,28 @@ mod tests {
         for edge in
             [Edge { from: 0, to: i32::MAX, weight: 0 }, Edge { from: i32::MAX, to: 3, weight: i32::MAX }]
         {
-            assert_eq!(Edge::from_words(edge.words()), edge);
+            assert_eq!(Edge::from_words(edge.words()), Some(edge));
         }
+    }
+
+    #[test]
+    fn what_no_rank_tells_is_refused() {
+        let dist = Dist { sources: vec![2, 0], destinations: vec![1], weights: Some([vec![5, 6], vec![7]]) };
+        let words = dist.to_words();
+        assert_eq!(Dist::from_words(&words, true, 3), Some(dist));
+        assert_eq!(Dist::from_words(&words, false, 3), None, "behind the edges");
+        assert_eq!(Dist::from_words(&words, true, 2), None, "there is no node 2");
+        for (at, word) in [(0, 9), (1, u64::MAX), (2, 3), (4, 1 << 32), (7, u64::MAX)] {
+            let mut wrong = words.clone();
+            wrong[at] = word;
+            assert_eq!(Dist::from_words(&wrong, true, 3), None, "{at}");
+        }
+        assert!((0..words.len()).all(|len| Dist::from_words(&words[..len], true, 3).is_none()));
+        let edge = Edge { from: 2, to: 1, weight: 4 }.words();
+        let told = |words: &[u64], me, size| Edge::told(words, me, size).map(|edges| edges.len());
+        assert_eq!([told(&edge, 1, 3), told(&edge, 2, 3), told(&[], 0, 3)], [Some(1), Some(1), Some(0)]);
+        assert_eq!([told(&edge, 0, 3), told(&edge, 1, 2), told(&edge[..1], 1, 3)], [None; 3]);
+        assert_eq!(told(&[edge[0], u64::MAX], 1, 3), None, "a weight below zero");
     }
 
     #[test]

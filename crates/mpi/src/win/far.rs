@@ -13,7 +13,7 @@ use super::quick::There;
 use super::{Delivery, Member, Window, about};
 use crate::comm::{Place, Purpose};
 use crate::datatype::{Datatype, Group};
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result, fail};
 use crate::handle::Handle;
 use crate::mem;
 use crate::op::Predefined;
@@ -23,6 +23,7 @@ use fabric::{Atomic, Device, Fault, Rank, Span};
 use proto::epoch::{Action, Ending, Mark, Schedule};
 use proto::event::Event;
 use proto::{Engine, Exposed, Want};
+use wire::Malformed;
 
 /// Most pieces of an operation that are operations of their own: a type of more is told the target once.
 const PIECES: usize = 16;
@@ -326,6 +327,17 @@ fn pieces(area: &Area, here: &Buffer, unit: u64) -> Option<Vec<(u64, Span)>> {
     Some(pieces)
 }
 
+/// What a rank has exposed, as it tells it by these words, of a window of which it has told `size` bytes before.
+pub fn exposed(rank: u32, words: &[u64; WORDS], size: u64) -> Result<Exposed> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let text = match Exposed::decode(bytes.first_chunk().expect("as long as they were")) {
+        Ok(exposed) if exposed.window == 0 || exposed.len == size => return Ok(exposed),
+        Ok(exposed) => format!("{} bytes, where its part of the window has {size}", exposed.len),
+        Err(Malformed(text)) => text,
+    };
+    fail(Class::INTERN, format!("what rank {rank} says of its exposed memory is malformed: {text}"))
+}
+
 impl<D: Device> World<D> {
     /// Makes this rank's part of a window known to its adapters, if ranks of the window are behind one; the words
     /// that all are to be told, zeros where nobody is. Released with [`World::conceal`].
@@ -342,19 +354,16 @@ impl<D: Device> World<D> {
         Ok(std::array::from_fn(|at| u64::from_le_bytes(words[at])))
     }
 
-    /// What a window whose ranks have told these words keeps for those behind an adapter.
+    /// What a window of these `members`, whose ranks have told these words, keeps for those behind an adapter.
     pub fn reach(
         &mut self,
         place: &Place,
+        members: &[Member],
         told: &[[u64; WORDS]],
         schedule: Schedule,
     ) -> Result<Option<Box<Far>>> {
-        let exposed = |rank: u32| {
-            let words = told[rank as usize];
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            Exposed::decode(&bytes.try_into().expect("as long as they were"))
-        };
-        let number = exposed(place.rank).window;
+        let exposed = |rank: u32| exposed(rank, &told[rank as usize], members[rank as usize].size);
+        let number = exposed(place.rank)?.window;
         if number == 0 {
             return Ok(None);
         }
@@ -362,7 +371,7 @@ impl<D: Device> World<D> {
         let mut reached = vec![None; ranks];
         for rank in (0..ranks as u32).filter(|rank| *rank != place.rank) {
             let in_job = place.world_rank(rank) as usize;
-            let theirs = exposed(rank);
+            let theirs = exposed(rank)?;
             if self.engine.has_adapter(in_job) && theirs.window != 0 {
                 self.engine.admit(number, in_job, theirs).map_err(fault)?;
                 reached[rank as usize] = Some(in_job);

@@ -8,6 +8,7 @@ use crate::memory::bounce::{Bounce, Slot};
 use crate::memory::rcache;
 use fabric::{Fault, Local, Rank, Region, Remote, Span};
 use std::collections::{BTreeMap, VecDeque};
+use wire::Malformed;
 use wire::long::RAILS;
 
 /// Memory that a rank has exposed, as the others must know it.
@@ -42,12 +43,20 @@ impl Exposed {
         out
     }
 
-    /// Reads bytes of any content.
-    pub fn decode(bytes: &[u8; Self::LEN]) -> Exposed {
+    /// Reads bytes of any content; what no rank says is refused.
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Exposed, Malformed> {
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let keys = std::array::from_fn(|at| half(16 + 4 * at));
-        Exposed { addr: word(0), len: word(8), keys, registered: bytes[32] != 0, window: half(36) }
+        let (addr, len) = (word(0), word(8));
+        let exposed = Exposed { addr, len, keys, registered: bytes[32] == 1, window: half(36) };
+        if addr.checked_add(len).is_none() {
+            return Err(Malformed(format!("{len} bytes at {addr:#x} end beyond any address")));
+        }
+        if exposed.encode() != *bytes {
+            return Err(Malformed(format!("exposed memory with marks {:?}", &bytes[32..36])));
+        }
+        Ok(exposed)
     }
 }
 

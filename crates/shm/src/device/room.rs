@@ -19,8 +19,10 @@ impl Shm {
             return false;
         }
         if self.links[to].hanging() != Block::NONE {
-            // The reader has left that position: there would be no room otherwise.
+            // The reader has left that position: there would be no room otherwise. If its block does not come back, what stands there is no
+            // credit any more.
             self.reclaim(to);
+            return self.links[to].hanging() == Block::NONE;
         }
         true
     }
@@ -329,6 +331,24 @@ mod tests {
             assert_eq!(ranks[0].links[reader].hanging(), Block::NONE);
         }
         assert_eq!(ranks[0].pool.in_flight(), CELLS - 1);
+    }
+
+    /// What stands there for a credit is none just when the block of a position is to be taken back: the position stays its.
+    #[test]
+    fn a_position_is_not_used_while_its_block_is_in_flight() {
+        let (mut a, mut b) = pair();
+        assert!(send(&mut a, &[1; 8]));
+        (1..CELLS).for_each(|_| assert!(send(&mut a, &[1; 3000])));
+        (0..CELLS).for_each(|_| assert!(receive(&mut b).is_some()));
+        // Credits are looked for, but no block is taken back: none hung on the first position.
+        assert!(send(&mut a, &[1; 8]));
+        // SAFETY: the word of the credits that rank 1 returns.
+        let credit = unsafe { word32(a.segment.at(a.layout.credit(0, 1))) };
+        let right = credit.swap(1000, Ordering::AcqRel);
+        assert!(!send(&mut a, &[1; 3000]) && !send(&mut a, &[1; 8]));
+        assert!(a.check().is_err());
+        credit.store(right, Ordering::Release);
+        assert!(send(&mut a, &[1; 3000]));
     }
 
     /// A credit for frames that were never sent, or that goes back, is a fault that names its rank.

@@ -242,3 +242,143 @@ fn in_the_first_round_nobody_sleeps() {
     }
     assert!(rank.idle(1).sleeps());
 }
+
+/// Choices by chance, the same in each run (a linear congruence).
+struct Chance(u64);
+
+impl Chance {
+    fn any(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 >> 33
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.any() as usize % all.len()]
+    }
+}
+
+/// Writes over what a peer of rank 0 writes: its next frame as it never sends one, or any of its words.
+fn damage(rank: &Shm, chance: &mut Chance) {
+    let (layout, at) = (rank.layout, |offset| rank.segment.at(offset));
+    // SAFETY: aligned words of the segment that only atomics touch, and payloads that nobody reads meanwhile.
+    let store = |addr: usize, word: u64| unsafe { word64(addr) }.store(word, Ordering::Release);
+    let next = rank.links[1].rx.head();
+    let cell = chance.of(&[
+        at(layout.ring(1, 0)) + next as usize % CELLS * size_of::<crate::ring::Cell>(),
+        at(layout.turn(0, 1)),
+    ]);
+    let any = chance.any() << chance.of(&[0, 8, 33]) ^ chance.any();
+    match chance.any() % 8 {
+        0..=4 => {
+            let len = chance.of(&[0, 8, 41, 1033, 2048, 3000, 4097, 70_000, u64::from(u32::MAX)]);
+            let block =
+                chance.of(&[0, 1, 64, 1023, 1024, 6 << 12, 6 << 12 | 960, 6 << 12 | 961, any & 0xffff]);
+            let whose = chance.of(&[0, 0, 1 << 5, 1 << 6, 3 << 5]) | chance.of(&[0, 1, 2, 3]) << 3;
+            let flags = whose | chance.of(&[0, 0, 1, 2, 3, 4]);
+            let place = block | flags << 16 | len << 32;
+            let written = chance.of(&[len, len, 0, 1000, u64::MAX]);
+            [1, 2, place, written]
+                .into_iter()
+                .enumerate()
+                .for_each(|(i, word)| store(cell + 8 + 8 * i, word));
+            let kind = chance.of(&[0u64, 1, 1, 1, 2, 4, 3, 5, any & 0xffff]);
+            store(cell, u64::from(next.wrapping_add(1)) | (len & 0xffff) << 32 | kind << 48);
+        }
+        5 => {
+            let credit = at(layout.credit(0, 1));
+            store(chance.of(&[credit, credit + 8, credit + 16]), chance.of(&[any, 1 << (any % 4)]));
+        }
+        6 => store(chance.of(&[at(layout.openings(0)), at(layout.opened(0, 0))]), any),
+        _ => store(cell + 8 * (any as usize % 8), any),
+    }
+}
+
+/// Whether a payload lies in a cell or in a block.
+fn lies_in_segment(rank: &Shm, data: Span) -> bool {
+    let layout = rank.layout;
+    let turn = layout.turn(0, 1);
+    let arena = |rank| layout.granule(rank, 0)..layout.granule(rank, GRANULES - 1) + GRANULE;
+    let start = data.addr - rank.segment.at(0);
+    let cell = start / 64 * 64;
+    let ring = layout.ring(1, 0)..layout.ring(1, 0) + CELLS * 64;
+    let cell = if ring.contains(&cell) { cell..cell + 64 } else { 0..0 };
+    [turn..turn + TURN_CELL, arena(0), arena(1), cell]
+        .iter()
+        .any(|place| place.contains(&start) && start + data.len <= place.end)
+}
+
+/// An exchange of rank 0 with a peer, in which it lends that a block.
+fn exchange(a: &mut Shm, b: &mut Shm) {
+    for len in [8, 3000, 3000, 5000, 3000] {
+        let payload = vec![7u8; len];
+        let data = Span { addr: payload.as_ptr() as usize, len };
+        assert!(a.try_send(1, [1, 2], data) && b.try_send(0, [1, 2], data));
+        for (at, from) in [(&mut *b, 0), (&mut *a, 1)] {
+            assert!(at.peek(from).is_some_and(|frame| frame.data.len == len));
+            at.pop(from);
+        }
+    }
+    assert!(send(a, &[7; 3000]) && receive(b).is_some());
+    assert!(a.links[1].lending.has_lent());
+}
+
+/// Looks at a frame, and perhaps keeps it; whether there was one.
+fn look(a: &mut Shm, chance: &mut Chance, retained: &mut Vec<Span>) -> bool {
+    let Some(frame) = a.peek(1) else { return false };
+    assert!(lies_in_segment(a, frame.data), "{frame:?}");
+    if chance.of(&[true, false]) && a.retain(1) {
+        retained.push(frame.data);
+    }
+    a.pop(1);
+    true
+}
+
+/// Takes a frame out in one of two ways, into no more room than there is; whether there was one.
+fn take(a: &mut Shm, chance: &mut Chance) -> bool {
+    let len = chance.of(&[0, 8, 41, 2048, 3000, 70_000]);
+    let mut buffer = vec![0u8; len + 64];
+    let span = Span { addr: buffer.as_mut_ptr() as usize, len };
+    let took = if chance.of(&[true, false]) {
+        let took = a.take(1, [1, 2], span);
+        assert!(took.is_err() || took.is_ok_and(|took| took <= len), "{took:?}");
+        took.is_ok()
+    } else {
+        let mut each = |at: usize, part: Span| to_buffer(span, at, part);
+        let mut reading = Reading { head: [1, 2], len, done: 0, each: &mut each };
+        a.take_in_place(1, &mut reading).is_ok()
+    };
+    assert!(buffer[len..].iter().all(|byte| *byte == 0));
+    took
+}
+
+/// Whatever the words of a peer say, no payload is read outside of its cells and the blocks, none is put behind the end of its room, and
+/// nothing ends the process; and what is wrong is found.
+#[test]
+fn any_words_of_a_peer_are_survived() {
+    let (seeds, steps) = if cfg!(miri) { (2, 60) } else { (300, 400) };
+    let (mut shown, mut taken, mut faults) = (0, 0, 0);
+    let payload = vec![7u8; 65_536];
+    for seed in 0..seeds {
+        let (mut a, mut b) = pair();
+        let (mut chance, mut retained) = (Chance(seed), Vec::new());
+        exchange(&mut a, &mut b);
+        for _ in 0..steps {
+            damage(&a, &mut chance);
+            match chance.any() % 5 {
+                0 => shown += u32::from(look(&mut a, &mut chance, &mut retained)),
+                1 | 2 => taken += u32::from(take(&mut a, &mut chance)),
+                3 => {
+                    let len = chance.of(&[0, 8, 41, 2048, 3000, 65_536]);
+                    a.try_send(1, [1, 2], Span { addr: payload.as_ptr() as usize, len });
+                }
+                _ => {
+                    assert!(a.source(0).is_none_or(|rank| rank < 2));
+                    retained.drain(..).for_each(|data| a.release(1, data));
+                }
+            }
+            faults += u32::from(a.check().is_err());
+        }
+        retained.drain(..).for_each(|data| a.release(1, data));
+    }
+    assert!(shown > 100 && taken > 100 && faults > 100 || cfg!(miri), "{shown} {taken} {faults}");
+}
