@@ -50,7 +50,7 @@ fn memory() -> Memory {
 }
 
 fn post(link: &mut Link, word: u8) {
-    let posted = Posted { work: word.into(), payload: Payload::Inline([word; 8].into()) };
+    let posted = Posted::new(word.into(), Payload::Inline([word; 8].into()));
     assert!(link.post(posted, Work::Send { len: 8, solicited: false, invalidate: None }).is_none());
 }
 
@@ -70,7 +70,7 @@ fn what_is_not_in_memory_ends_the_connection() {
     let here = Settings { segment_max: SEGMENT_MAX, ..here };
     let mut here = Link::new(one, Connection::new(here), &[], None);
     let nowhere = Span { addr: 4096, len: 100_000 };
-    let posted = Posted { work: 7, payload: Payload::Lent([nowhere, Span::EMPTY]) };
+    let posted = Posted::new(7, Payload::Lent([nowhere, Span::EMPTY]));
     let send = Work::Send { len: 100_000, solicited: false, invalidate: None };
     assert!(here.post(posted, send).is_none());
     assert!(here.send(&Regions::new()));
@@ -133,7 +133,7 @@ fn long_payload_is_laid_out_for_the_kernels_copy() {
                 true => Work::Write { len, stag: 1, to: 0, immediate: None },
                 false => Work::Send { len, solicited: false, invalidate: None },
             };
-            assert!(here.post(Posted { work: 1, payload }, work).is_none());
+            assert!(here.post(Posted::new(1, payload), work).is_none());
             assert!(here.send(&Regions::new()) && !here.has_unsent());
             let mut stream = vec![0; 20_000];
             let mut got = 0;

@@ -581,6 +581,24 @@ mod tests {
         }
     }
 
+    /// Uses come so many at a time, with something else between, as in the sweeps of a solver: groups with that in them and groups without it.
+    #[test]
+    fn bursts_hide_nothing() {
+        for (burst, break_ns, settle) in
+            [(16, 10_000, 0), (16, 4000, 0), (8, 10_000, 0), (20, 5000, 0), (12, 8000, 4), (16, 10_000, 4)]
+        {
+            let (mut comparison, mut now_ns) = (Comparison::<2>::new(1, 2, settle, 0), 0);
+            let mut count = [0; 2];
+            for use_ in 0..4000u64 {
+                now_ns += if use_ % burst == 0 { break_ns } else { 0 };
+                let way = comparison.next(ROUND, || now_ns);
+                count[way] += 1;
+                now_ns += [330, 760][way] + use_ * 7919 % 40;
+            }
+            assert!(count[0] > 3600, "{count:?}, {burst} at a time, {break_ns} between, {settle}");
+        }
+    }
+
     /// A pause that falls into the first groups, which are cold besides, makes no way seem slow.
     #[test]
     fn a_disturbed_beginning_says_little() {

@@ -16,7 +16,7 @@ use super::{Contact, DEPTH, Door, LINGER, Rnic};
 use crate::stack::Work;
 use crate::stack::rd::{Pair, PairSettings};
 use fabric::verbs::FIRST_BYTES;
-use fabric::{Fault, Rank};
+use fabric::{Completion, Done, Fault, Rank};
 use rustix::net::sockopt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -78,6 +78,8 @@ pub struct Peer {
     is_lost: bool,
 }
 
+/// Bytes that are copied at once of messages to one peer.
+const KEPT: usize = 256 << 10;
 /// How often a port that is free for UDP may be found taken for TCP.
 const TRIES: u32 = 100;
 
@@ -160,7 +162,8 @@ impl Peer {
     }
 
     /// Posts work; false if there is no room.
-    pub fn post(&mut self, posted: Posted, work: Work) -> bool {
+    pub fn post(&mut self, mut posted: Posted, work: Work) -> bool {
+        posted.is_message = matches!(work, Work::Send { .. });
         let is_posted = self.pair.post(self.postings.next(), work);
         if is_posted {
             self.burst.posted_bytes(posted.payload.len());
@@ -271,14 +274,33 @@ impl Rnic {
             let unfinished = contact.pair.unfinished();
             self.give_back(unfinished);
         }
+        let start = self.start;
         while let Contact::Paired(contact) = &mut self.contacts[peer]
             && let Some(ended) = contact.pair.poll()
         {
-            let (work, result) = contact.postings.ended(ended.id, ended.result);
-            self.tell(peer, work, result);
+            let clock_ns = || start.elapsed().as_nanos() as u64;
+            if let Some((work, result)) = contact.postings.ended(ended.id, ended.result, clock_ns) {
+                self.tell(peer, work, result);
+            }
         }
         if let Contact::Paired(contact) = &mut self.contacts[peer] {
             contact.postings.give_back();
+        }
+    }
+
+    /// This rank waits: messages that wait to be acknowledged are copied, for their posters may wait for just that, and a peer that computes says
+    /// nothing. `early` in a wait those of peers that were late before.
+    pub(super) fn keep_unacknowledged(&mut self, early: bool) {
+        let now_ns = self.clock_ns();
+        let Door::Datagrams(datagrams) = &self.door else { return };
+        for peer in &datagrams.peers {
+            if let Contact::Paired(contact) = &mut self.contacts[*peer]
+                && !contact.is_lost
+            {
+                let sent = |work| Completion { work, done: Done::Sent, result: Ok(()) };
+                let postings = &mut contact.postings;
+                postings.keep_first(KEPT, early, now_ns, |work| self.ended.push_back(sent(work)));
+            }
         }
     }
 

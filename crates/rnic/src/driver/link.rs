@@ -164,7 +164,7 @@ impl Link {
     /// The oldest work that has ended: what its poster called it, and how it ended.
     pub fn poll(&mut self) -> Option<(u64, Result<Done, NotDone>)> {
         let ended = self.connection.poll()?;
-        Some(self.postings.ended(ended.id, ended.result))
+        self.postings.ended(ended.id, ended.result, || 0)
     }
 
     /// Whether the socket has not taken all there is to send.

@@ -11,7 +11,7 @@ pub const AT_ONCE: usize = 2 << 20;
 
 impl Rnic {
     pub(super) fn post(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> Result<bool, Fault> {
-        self.post_this(to, Posted { work, payload: Payload::of(parts) }, what)
+        self.post_this(to, Posted::new(work, Payload::of(parts)), what)
     }
 
     pub(super) fn post_this(&mut self, to: Rank, posted: Posted, what: Work) -> Result<bool, Fault> {
@@ -72,7 +72,7 @@ impl Rnic {
     /// Has the socket take a message from where it lies, see [`Link::see_off`](super::link::Link::see_off). False if there is no connection yet, if others wait
     /// for its socket, or for its peer to speak first, or if the message would wait for others to leave with.
     pub(super) fn post_to_stream(&mut self, to: Rank, parts: &[Local], work: u64, what: Work) -> bool {
-        let (posted, look) = (Posted { work, payload: Payload::of(parts) }, self.look);
+        let (posted, look) = (Posted::new(work, Payload::of(parts)), self.look);
         let Contact::Connected(link) = &mut self.contacts[to] else { return false };
         let would_wait = posted.payload.len() <= burst::LONG && link.burst.would_wait(look);
         if would_wait || !link.is_free() || link.post(posted, what).is_some() {

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 /// Payload that is copied when it is posted.
 pub const INLINE: usize = 256;
+/// Who copied a message instead of waiting, and heard of it so much later, would have waited for much longer than that took.
+const LATE_NS: u64 = 50_000;
 
 /// Where the payload of posted work is.
 #[derive(Clone, Debug)]
@@ -28,6 +30,13 @@ impl Payload {
         }
         let span = |at: usize| parts.get(at).map_or(Span::EMPTY, |part| part.span);
         Payload::Lent([span(0), span(1)])
+    }
+
+    /// Copies it: it lies in memory of its poster's no more.
+    fn keep(&mut self) {
+        if let Payload::Lent(_) = self {
+            *self = Payload::Inline(self.part(0, self.len()).concat().into());
+        }
     }
 
     /// Its length in bytes.
@@ -60,13 +69,24 @@ impl Payload {
     }
 }
 
-/// Work that is posted and has not been told to have ended.
+/// Work that is posted and has not ended.
 #[derive(Debug)]
 pub struct Posted {
     /// As it was posted.
     pub work: u64,
     /// See [`Payload`]. Of an atomic operation, where to put what the word was.
     pub payload: Payload,
+    /// Whether it is a message, whose payload is all that its end gives back.
+    pub is_message: bool,
+    /// When its poster was told that it has ended.
+    told_ns: Option<u64>,
+}
+
+impl Posted {
+    /// Work that its poster calls so.
+    pub fn new(work: u64, payload: Payload) -> Posted {
+        Posted { work, payload, is_message: false, told_ns: None }
+    }
 }
 
 /// In the order of posting, by the numbers under which the stack knows them.
@@ -75,6 +95,8 @@ pub struct Postings {
     posted: VecDeque<Posted>,
     /// Number of the first.
     first: u64,
+    /// Whether what was copied last was acknowledged so much later that who waits for that had better not.
+    is_late: bool,
 }
 
 impl Postings {
@@ -91,8 +113,27 @@ impl Postings {
 
     /// Copies the payload of what was posted last, if it has not ended.
     pub fn keep_last(&mut self) {
-        let Some(last) = self.posted.back_mut() else { return };
-        last.payload = Payload::Inline(last.payload.part(0, last.payload.len()).concat().into());
+        if let Some(last) = self.posted.back_mut() {
+            last.payload.keep();
+        }
+    }
+
+    /// Copies the messages that were posted first, up to so many bytes, so that for who posted them they have ended: tells what they call them. If
+    /// it is `early`, only where the peer acknowledges late.
+    pub fn keep_first(&mut self, most: usize, early: bool, now_ns: u64, mut tell: impl FnMut(u64)) {
+        if early && !self.is_late {
+            return;
+        }
+        let mut bytes = 0;
+        for posted in self.posted.iter_mut().filter(|posted| posted.told_ns.is_none()) {
+            bytes += posted.payload.len();
+            if !posted.is_message || bytes > most {
+                return;
+            }
+            posted.payload.keep();
+            posted.told_ns = Some(now_ns);
+            tell(posted.work);
+        }
     }
 
     /// Gives memory back that nothing is in: for who has thousands of peers and rarely something for one of them.
@@ -102,8 +143,13 @@ impl Postings {
         }
     }
 
-    /// The oldest has ended, which the stack calls by this number: what its poster called it, and how it ended.
-    pub fn ended(&mut self, id: u64, result: Result<Done, NotDone>) -> (u64, Result<Done, NotDone>) {
+    /// The oldest has ended, which the stack calls by this number: what its poster called it, and how it ended, if that was not told before.
+    pub fn ended(
+        &mut self,
+        id: u64,
+        result: Result<Done, NotDone>,
+        clock_ns: impl FnOnce() -> u64,
+    ) -> Option<(u64, Result<Done, NotDone>)> {
         let posted = self.posted.pop_front().expect("what has ended was posted");
         assert_eq!(id, self.first, "work is told in the order of posting");
         self.first += 1;
@@ -111,7 +157,11 @@ impl Postings {
             // Nobody promises that it is aligned.
             memory::copy(into.addr, original.to_ne_bytes().as_ptr() as usize, into.len.min(8));
         }
-        (posted.work, result)
+        if let Some(told_ns) = posted.told_ns {
+            self.is_late = clock_ns() - told_ns > LATE_NS;
+            return None;
+        }
+        Some((posted.work, result))
     }
 
     /// Where payload of this source begins, as far as it matters to who copies all of it.

@@ -1,7 +1,7 @@
 //! The verbs of the adapter, and its end.
 
 use super::postings::{Payload, Posted};
-use super::{Contact, Door, LINGER, PATIENCE, Rnic, RnicNap, TIRED, TRANSFER, memory};
+use super::{Contact, Door, LINGER, PATIENCE, PATIENT, Rnic, RnicNap, TIRED, TRANSFER, memory};
 use crate::stack::{MAX_REGIONS, Rights, Work};
 use fabric::{
     Atomic, Charge, Completion, Costs, Distance, Done, Fault, Local, Rank, Region, Remote, Span, Verbs,
@@ -141,7 +141,7 @@ impl Verbs for Rnic {
             },
         };
         let what = Work::Atomic { stag: remote.key, to: remote.addr, atomic };
-        let posted = Posted { work, payload: Payload::Lent([local.span, Span::EMPTY]) };
+        let posted = Posted::new(work, Payload::Lent([local.span, Span::EMPTY]));
         self.post_this(at, posted, what)
     }
 
@@ -251,6 +251,9 @@ impl Verbs for Rnic {
         self.send_waiting();
         if round == PATIENCE {
             self.hurry();
+        }
+        if round == PATIENCE || round.is_multiple_of(PATIENT) && round > 0 {
+            self.keep_unacknowledged(round == PATIENCE);
         }
         self.may_sleep(round >= PATIENCE);
         // Nothing would end a sleep.

@@ -1,9 +1,10 @@
 //! What is posted at once is read at once, however much of it the socket takes.
 
-use crate::job::{SECRET, bytes, memory};
-use crate::{end, ranks, until};
-use fabric::{Local, Remote, Span, Verbs};
+use crate::job::{LONG, SECRET, bytes, memory};
+use crate::{connect, end, ranks, until};
+use fabric::{Done, Local, Remote, Span, Verbs};
 use rnic::Listening;
+use std::time::Instant;
 
 /// What is posted at once may change at once, however much of it the socket takes, and nothing is taken while some of that waits.
 #[test]
@@ -59,5 +60,41 @@ fn what_is_posted_at_once_may_be_a_write() {
     assert_eq!(job[0].post_send(1, 0, &[hello], 2), Ok(true));
     until(&mut job, [2, 1]);
     assert!(bytes(&job[1], target) == [vec![3u8; 60_000], vec![4u8; 40_000]].concat());
+    end(job);
+}
+
+/// By datagram a message stays where it lies until it is acknowledged, for it may be lost. Who has nothing to do but to wait for that copies it.
+#[test]
+fn a_peer_that_computes_holds_nobody_up() {
+    let mut job = ranks([SECRET; 2], Listening::for_datagrams);
+    connect(&mut job);
+    let (out, into) = (memory(&mut job[0], 60_000, 77), memory(&mut job[1], 64_000, 0));
+    job[1].post_receive(0, into, 9);
+    for work in [2, 3] {
+        assert_eq!(job[0].post_send(1, 0, &[out], work), Ok(true));
+    }
+    let (start, mut round, mut ended) = (Instant::now(), 0, Vec::new());
+    while ended.len() < 2 {
+        ended.extend(job[0].poll());
+        job[0].idle(round);
+        round += 1;
+        assert!(start.elapsed() < LONG, "{ended:?}");
+    }
+    assert!(
+        ended
+            .iter()
+            .zip([2, 3])
+            .all(|(c, work)| (c.work, c.done) == (work, Done::Sent) && c.result == Ok(()))
+    );
+    job[0].poke_bytes(out.span.addr, &[0; 60_000]);
+    until(&mut job, [0, 1]);
+    assert_eq!(bytes(&job[1], into)[..60_000], vec![77; 60_000]);
+    job[1].post_receive(0, into, 10);
+    until(&mut job, [0, 1]);
+    assert_eq!(job[0].post_send(1, 0, &[out], 4), Ok(true));
+    job[1].post_receive(0, into, 11);
+    let ended = until(&mut job, [1, 1]);
+    assert_eq!(ended[0].iter().map(|c| c.work).collect::<Vec<_>>(), [4], "nothing is told twice");
+    assert_eq!(bytes(&job[1], into)[..60_000], vec![0; 60_000]);
     end(job);
 }

@@ -186,7 +186,7 @@ impl Rc {
 
     /// Posts work; false if there is no room.
     pub fn post(&mut self, payload: Payload, work: Work, sent: Sent) -> bool {
-        let posted = Posted { work: 0, payload };
+        let posted = Posted::new(0, payload);
         let is_behind = self.holds || !self.waiting.is_empty() || sent.is_fenced && self.asked > 0;
         match &mut self.phase {
             Phase::Connected(link) if !is_behind => {
