@@ -86,7 +86,7 @@ const SOME: u32 = 8;
 /// Looks in vain after which acknowledgements do not wait for something to go with, and timers are set.
 const PATIENCE: u32 = 32;
 /// The same after which messages are copied that are not acknowledged, where their peers were never seen to be late.
-const PATIENT: u32 = 128;
+const PATIENT: u32 = 512;
 /// Looks in vain after which a rank that may not sleep, for nothing would end that, does so for a moment all the same: who gives its core away leaves it to no
 /// thread of lesser priority, and the kernel takes packets in by one.
 const TIRED: u32 = 4096;
