@@ -189,12 +189,9 @@ impl<const WAYS: usize> Comparison<WAYS> {
             if is_part {
                 self.now.end_part(now_ns);
             }
-            if (now_ns - self.now.began_ns) as f64 > self.may_take_ns(uses) {
-                self.ends(now_ns, may_try);
-            } else if is_full && self.warm.take().is_some() {
-                self.now = Stretch::begin(now_ns);
-            } else if is_full {
-                self.ends(now_ns, may_try);
+            let takes_too_long = (now_ns - self.now.began_ns) as f64 > self.may_take_ns(uses);
+            if takes_too_long || is_full {
+                self.ends(now_ns, takes_too_long, may_try);
             }
         }
         self.count(is_round)
@@ -269,8 +266,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.arms.best(&POLICY, DIFFERS * self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
     }
 
-    /// A group has ended: which way the next one goes.
-    fn ends(&mut self, now_ns: u64, may_try: bool) {
+    /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
+    fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
+        if !takes_too_long && self.warm.take().is_some() {
+            self.now = Stretch::begin(now_ns);
+            return;
+        }
         let took_ns = self.now.use_ns(now_ns) * f64::from(self.group);
         let went = self.way;
         self.choose(took_ns, may_try);
