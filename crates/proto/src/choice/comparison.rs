@@ -180,9 +180,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             return self.count(is_round);
         }
         let uses = self.now.uses;
-        let is_warm = |rounds| rounds >= WARM || uses >= WARM * self.group;
-        let is_enough = self.warm.map_or(uses >= self.group, is_warm);
-        let is_full = is_enough && is_round || uses >= GROUP_MAX;
+        let is_full = self.is_enough() && is_round || uses >= GROUP_MAX;
         let is_part = self.warm.is_none() && is_round && self.now.part() >= self.part();
         if is_full || is_part || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
@@ -195,6 +193,13 @@ impl<const WAYS: usize> Comparison<WAYS> {
             }
         }
         self.count(is_round)
+    }
+
+    /// Whether there are as many uses as a group has, or, while it does not count yet, rounds.
+    fn is_enough(&self) -> bool {
+        let uses = self.now.uses;
+        let is_warm = |rounds| rounds >= WARM || uses >= WARM * self.group;
+        self.warm.map_or(uses >= self.group, is_warm)
     }
 
     /// Uses of a part of a group.
