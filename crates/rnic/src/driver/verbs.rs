@@ -253,7 +253,8 @@ impl Verbs for Rnic {
             self.hurry();
         }
         if round == PATIENCE || round.is_multiple_of(PATIENT) && round > 0 {
-            self.keep_unacknowledged(round == PATIENCE);
+            // Who shares its core sleeps from here on.
+            self.keep_unacknowledged(round == PATIENCE && !self.shares_core);
         }
         self.may_sleep(round >= PATIENCE);
         // Nothing would end a sleep.

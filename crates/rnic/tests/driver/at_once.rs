@@ -66,7 +66,15 @@ fn what_is_posted_at_once_may_be_a_write() {
 /// By datagram a message stays where it lies until it is acknowledged, for it may be lost. Who has nothing to do but to wait for that copies it.
 #[test]
 fn a_peer_that_computes_holds_nobody_up() {
+    for shares_core in [false, true] {
+        holds_nobody_up(shares_core);
+    }
+}
+
+/// Who shares its core may sleep after 32 looks.
+fn holds_nobody_up(shares_core: bool) {
     let mut job = ranks([SECRET; 2], Listening::for_datagrams);
+    job[0].share_core(shares_core);
     connect(&mut job);
     let (out, into) = (memory(&mut job[0], 60_000, 77), memory(&mut job[1], 64_000, 0));
     job[1].post_receive(0, into, 9);
@@ -80,6 +88,7 @@ fn a_peer_that_computes_holds_nobody_up() {
         round += 1;
         assert!(start.elapsed() < LONG, "{ended:?}");
     }
+    assert!(!shares_core || round <= 40, "{round} looks");
     assert!(
         ended
             .iter()
