@@ -75,12 +75,14 @@ impl Stretch {
         Stretch { uses: 0, began_ns: now_ns, before: 0, part_ns: now_ns, least_ns: f64::INFINITY }
     }
 
-    fn part(&self) -> u16 {
+    /// Uses of the present part.
+    fn uses_of_part(&self) -> u16 {
         self.uses - self.before
     }
 
+    /// The present part ends, and another one begins.
     fn end_part(&mut self, now_ns: u64) {
-        let use_ns = (now_ns - self.part_ns) as f64 / f64::from(self.part());
+        let use_ns = (now_ns - self.part_ns) as f64 / f64::from(self.uses_of_part());
         self.least_ns = self.least_ns.min(use_ns);
         (self.before, self.part_ns) = (self.uses, now_ns);
     }
@@ -98,7 +100,7 @@ impl Stretch {
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison<const WAYS: usize> {
     /// The present group; the rounds it is, while it does not count yet.
-    now: Stretch,
+    stretch: Stretch,
     warm: Option<u16>,
     way: u8,
     /// The way to take while nothing speaks against it, and how many of them there are.
@@ -131,7 +133,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Before the first use, which goes by the `preferred` one of the first `ways` ways. So many groups are to `settle`.
     pub fn new(preferred: usize, ways: usize, settle: u16, now_ns: u64) -> Comparison<WAYS> {
         Comparison {
-            now: Stretch::begin(now_ns),
+            stretch: Stretch::begin(now_ns),
             warm: None,
             way: preferred as u8,
             arms: Arms::new(preferred as u8, &POLICY),
@@ -158,11 +160,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// then it is counted.
     #[inline]
     pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
-        let (part, most) = if is_round { (self.part(), self.group) } else { (GROUP_MAX, GROUP_MAX) };
+        let (part, most) = if is_round { (self.part_of_group(), self.group) } else { (GROUP_MAX, GROUP_MAX) };
         let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY;
-        let is_within = self.now.part() < part && (1..most).contains(&self.now.uses);
+        let is_within = self.stretch.uses_of_part() < part && (1..most).contains(&self.stretch.uses);
         let goes_on = is_within && is_settled && usize::from(self.way) == way;
-        self.now.uses += u16::from(goes_on);
+        self.stretch.uses += u16::from(goes_on);
         goes_on
     }
 
@@ -171,23 +173,23 @@ impl<const WAYS: usize> Comparison<WAYS> {
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
         let At { is_round, is_cold, may_try, joins } = at;
         if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
-            (self.way, self.now, self.warm) = (way as u8, Stretch::begin(now_ns()), Some(1));
+            (self.way, self.stretch, self.warm) = (way as u8, Stretch::begin(now_ns()), Some(1));
             self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
             return way;
         }
         if is_cold && self.most_ns < f64::INFINITY {
-            (self.now, self.warm) = (Stretch::begin(now_ns()), Some(0));
+            (self.stretch, self.warm) = (Stretch::begin(now_ns()), Some(0));
             return self.count(is_round);
         }
-        let uses = self.now.uses;
+        let uses = self.stretch.uses;
         let is_full = self.is_enough() && is_round || uses >= GROUP_MAX;
-        let is_part = self.warm.is_none() && is_round && self.now.part() >= self.part();
+        let is_part = self.warm.is_none() && is_round && self.stretch.uses_of_part() >= self.part_of_group();
         if is_full || is_part || uses > 0 && self.most_ns < f64::INFINITY {
             let now_ns = now_ns();
             if is_part {
-                self.now.end_part(now_ns);
+                self.stretch.end_part(now_ns);
             }
-            let takes_too_long = (now_ns - self.now.began_ns) as f64 > self.may_take_ns(uses);
+            let takes_too_long = (now_ns - self.stretch.began_ns) as f64 > self.may_take_ns(uses);
             if takes_too_long || is_full {
                 self.ends(now_ns, takes_too_long, may_try);
             }
@@ -197,20 +199,20 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Whether there are as many uses as a group has, or, while it does not count yet, rounds.
     fn is_enough(&self) -> bool {
-        let uses = self.now.uses;
+        let uses = self.stretch.uses;
         let is_warm = |rounds| rounds >= WARM || uses >= WARM * self.group;
         self.warm.map_or(uses >= self.group, is_warm)
     }
 
     /// Uses of a part of a group.
-    fn part(&self) -> u16 {
+    fn part_of_group(&self) -> u16 {
         self.group.div_ceil(2)
     }
 
     /// Counts a use that goes by the way of its group.
     #[inline]
     fn count(&mut self, is_round: bool) -> usize {
-        self.now.uses += 1;
+        self.stretch.uses += 1;
         if let Some(rounds) = &mut self.warm {
             *rounds += u16::from(is_round || *rounds == 0);
         }
@@ -238,7 +240,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Goes one way from here on, and forgets what is known of the others.
     pub fn keep_to(&mut self, way: usize) {
-        (self.way, self.now, self.warm, self.most_ns) =
+        (self.way, self.stretch, self.warm, self.most_ns) =
             (way as u8, Stretch::begin(0), Some(0), f64::INFINITY);
         self.arms.change(way as u8);
         for (_, known) in self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way) {
@@ -274,13 +276,13 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
     fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
         if !takes_too_long && self.warm.take().is_some() {
-            self.now = Stretch::begin(now_ns);
+            self.stretch = Stretch::begin(now_ns);
             return;
         }
-        let took_ns = self.now.use_ns(now_ns) * f64::from(self.group);
+        let took_ns = self.stretch.use_ns(now_ns) * f64::from(self.group);
         let went = self.way;
         self.choose(took_ns, may_try);
-        self.now = Stretch::begin(now_ns);
+        self.stretch = Stretch::begin(now_ns);
         self.warm = (self.way != went).then_some(0);
     }
 

@@ -291,8 +291,8 @@ impl Rnic {
     /// This rank waits: messages that wait to be acknowledged are copied, for their posters may wait for just that, and a peer that computes says
     /// nothing. `early` in a wait those of peers that were late before.
     pub(super) fn keep_unacknowledged(&mut self, early: bool) {
-        let now_ns = self.clock_ns();
         let Door::Datagrams(datagrams) = &self.door else { return };
+        let now_ns = self.clock_ns();
         for peer in &datagrams.peers {
             if let Contact::Paired(contact) = &mut self.contacts[*peer]
                 && !contact.is_lost

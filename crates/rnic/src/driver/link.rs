@@ -164,6 +164,7 @@ impl Link {
     /// The oldest work that has ended: what its poster called it, and how it ended.
     pub fn poll(&mut self) -> Option<(u64, Result<Done, NotDone>)> {
         let ended = self.connection.poll()?;
+        // Of a connection nothing is told before it has ended, so nobody asks for the time.
         self.postings.ended(ended.id, ended.result, || 0)
     }
 
