@@ -292,8 +292,9 @@ impl Link {
         }
     }
 
-    /// Takes in what has come; whether there was anything. `room` is the caller's, to read into.
+    /// Takes in what has come, and what had to wait; whether there was anything. `room` is the caller's, to read into.
     pub fn receive(&mut self, regions: &mut Regions, host: &mut impl Landing, room: &mut [u8]) -> bool {
+        let had_to_wait = self.is_stalled();
         if !self.feed_kept(regions, host) || !self.feed_sealed(regions, host) {
             if self.is_shut {
                 // What waits for room may do so for ever, and with it all that was posted.
@@ -301,7 +302,7 @@ impl Link {
             }
             return false;
         }
-        let mut moved = false;
+        let mut moved = had_to_wait;
         let mut left = LOOK_BYTES;
         while left > 0 && self.connection.failure().is_none() && !self.is_ended {
             let (direct, len) = match self.expects_long() {

@@ -334,13 +334,17 @@ impl Rnic {
         moved
     }
 
-    /// Takes in what has waited for a receive buffer, now that there are some.
+    /// Takes in what has waited for a receive buffer, now that there are some, and answers what was asked behind it: nothing else may come that
+    /// would have that done.
     fn serve_stalled(&mut self) {
         if self.stalled.is_empty() || self.host.free.is_empty() {
             return;
         }
         for peer in std::mem::take(&mut self.stalled) {
-            self.serve(peer);
+            if self.serve(peer) {
+                self.came();
+            }
+            self.send(peer);
             self.resume(peer);
         }
     }

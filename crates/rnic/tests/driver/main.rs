@@ -121,6 +121,34 @@ fn writes_are_placed_before_the_message_behind_them_and_reads_bring_them_back() 
     }
 }
 
+/// What is asked behind a message that waits for a receive buffer is answered once there is one, though nothing more comes.
+#[test]
+fn a_read_behind_a_message_that_waits_for_a_buffer_is_answered() {
+    for listen in TRANSPORTS {
+        let mut job = ranks([SECRET; 2], listen);
+        let (out, back) = (memory(&mut job[0], 40, 77), memory(&mut job[0], 5000, 0));
+        let (source, buffer) = (memory(&mut job[1], 5000, 55), memory(&mut job[1], 64, 0));
+        connect(&mut job);
+        let remote = Remote { addr: source.span.addr as u64, key: source.key };
+        assert_eq!(job[0].post_send(1, 0, &[out], 1), Ok(true));
+        assert_eq!(job[0].post_read(1, 0, back, remote, 2), Ok(true));
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(20) {
+            assert!(job[0].poll().is_none_or(|completion| completion.done == Done::Sent));
+            assert_eq!(job[1].poll(), None);
+        }
+        job[1].post_receive(0, buffer, 9);
+        let start = Instant::now();
+        let is_read = |completion: Completion| completion.done == Done::Read && completion.result.is_ok();
+        while !job[0].poll().is_some_and(is_read) {
+            job[1].poll();
+            assert!(start.elapsed() < LONG, "nobody answers");
+        }
+        assert_eq!(bytes(&job[0], back), vec![55; 5000]);
+        end(job);
+    }
+}
+
 /// Long and short ones in any order, alone and in crowds: what is read into place, and what by way of other memory, depends on
 /// what came before.
 #[test]
