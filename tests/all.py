@@ -358,6 +358,9 @@ def stages(arguments):
         yield from other_abis(ROOT / "build" / "peers", short=False)
         hangs = [sys.executable, ROOT / "tests" / "hang" / "run.py", "--all"]
         yield Stage("hangs, errors and deaths, the long ones too", ["env", "TERN_TEST_SOAK_SECONDS=300", "TERN_TEST_CROWD=8x16", *hangs])
+        by_chance = [sys.executable, ROOT / "tests" / "random_jobs.py", "--seconds", "600"]
+        yield Stage("jobs by chance, several at once", by_chance)
+        yield Stage("jobs by chance between two hosts", [*by_chance, "--two-hosts"])
         yield Stage("binaries of others", [sys.executable, ROOT / "tests" / "abi" / "binaries.py"])
         yield Stage("fuzz targets", [sys.executable, ROOT / "tests" / "fuzz.py", "--seconds", "60"])
         yield Stage("long studies", ["env", "TERN_STUDIES=all", cargo, "test", "-p", "sim", "--test", "modelled", "--", "--include-ignored"])
@@ -407,7 +410,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="only unit tests and C tests")
     parser.add_argument("--nightly", action="store_true",
                         help="only what is too long for each change: messages of more than 4 GiB, all C tests and mpi4py's suite between two hosts, the Debian package "
-                             "in roots of its own, Fortran by LLVM's compiler as well, binaries of others, long studies")
+                             "in roots of its own, Fortran by LLVM's compiler as well, jobs by chance, binaries of others, long studies")
     parser.add_argument("--peers", action="store_true", help="check the C tests on MPICH as well")
     parser.add_argument("stage", nargs="*", help="only stages whose name contains one of these")
     arguments = parser.parse_args()

@@ -177,18 +177,18 @@ class Program:
 
 
 class Case:
-    """One run of a program: a number of ranks and an argument list."""
+    """One run of a program: a number of ranks, an argument list, and settings, before which go those that the program names."""
 
-    def __init__(self, program, ranks, arguments):
-        self.program, self.ranks, self.arguments = program, ranks, arguments
-        self.label = " ".join([f"{program.name} -n {ranks}", *arguments])
+    def __init__(self, program, ranks, arguments, settings=()):
+        self.program, self.ranks, self.arguments, self.settings = program, ranks, arguments, settings
+        self.label = " ".join([*settings, f"{program.name} -n {ranks}", *arguments])
 
     def run(self, timeout):
         """Returns (passed, explanation, seconds)."""
         program = self.program
         limit = float(program.first("timeout", timeout))
         command = program.library.launch(self.ranks, program.binary, self.arguments)
-        environment = dict(os.environ, **program.environment())
+        environment = {**os.environ, **dict(setting.split("=", 1) for setting in self.settings), **program.environment()}
         begun = time.monotonic()
         # Why no session of its own: see Job in hang/support.py.
         process = subprocess.Popen(
@@ -208,7 +208,7 @@ class Case:
         complaint = self.judge(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if complaint is None:
             return True, "", seconds
-        again = " ".join(shlex.quote(word) for word in command)
+        again = " ".join(shlex.quote(word) for word in [*self.settings, *command])
         return False, f"{complaint}\n{tail(out)}{tail(err)}  again: {again}", seconds
 
     def judge(self, code, out, err):
