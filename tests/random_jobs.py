@@ -19,7 +19,7 @@ import run
 from all import protocols
 
 # Programs that draw what they do from a seed, as their first argument.
-SEEDED = ["p2p/order_stress", "p2p/posted_stress", "coll/random_sequence", "rma/random"]
+SEEDED = ["p2p/random", "p2p/order_stress", "p2p/posted_stress", "coll/random_sequence", "rma/random"]
 KINDS = ["p2p/", "coll/", "rma/", "partitioned/", "datatype/"]
 # Sends that have left over adapters cannot be cancelled; the others ask for what shared memory alone has, or for a protocol that a setting forbids.
 NOT_OVER_ADAPTERS = ["p2p/cancel_sends", "rma/path", "rma/frequent"]
