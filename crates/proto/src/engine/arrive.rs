@@ -32,6 +32,9 @@ impl<D: Device> Engine<D> {
             }
             self.dev.pop(source);
             taken += 1;
+            if !self.peers.backlog.is_empty() && !self.path(source).registration {
+                break;
+            }
         }
         self.news |= taken > 0;
         Ok(taken > 0)

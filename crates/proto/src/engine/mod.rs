@@ -36,6 +36,7 @@ use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
+use crate::rendezvous::active::Active;
 use crate::rendezvous::crossing::Crossing;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
@@ -95,7 +96,7 @@ pub struct Engine<D: Device> {
     pub(crate) matching: Matching,
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
-    pub(crate) active: Vec<OpId>,
+    pub(crate) active: Active,
     /// What is copied behind sends.
     pub(crate) crossing: Crossing,
     /// RTRs for registered memory.
@@ -172,7 +173,7 @@ impl<D: Device> Engine<D> {
             ops: Ops::default(),
             matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
-            active: Vec::new(),
+            active: Active::default(),
             crossing: Crossing::default(),
             rtrs,
             rcache,

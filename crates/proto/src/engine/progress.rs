@@ -157,7 +157,8 @@ impl<D: Device> Engine<D> {
             moved |= self.flush();
         }
         if !self.active.is_empty() {
-            moved |= self.rendezvous().pump();
+            let all = self.idle.is_waiting() || self.aside.is_some();
+            moved |= self.rendezvous().pump(all);
         }
         if self.epochs.is_some() {
             moved |= self.issue_epochs()?;

@@ -157,7 +157,11 @@ impl<D: Device> Engine<D> {
             return self.progress().map(drop);
         }
         let source = source.filter(|source| self.path(*source).reach);
-        source.map_or(Ok(()), |source| self.drain(source).map(drop))
+        let Some(source) = source else { return Ok(()) };
+        self.crossing.posts(true);
+        let drained = self.drain(source).map(drop);
+        self.crossing.posts(false);
+        drained
     }
 
     fn insert_receive(&mut self, receive: Receive) -> Result<OpId, Fault> {

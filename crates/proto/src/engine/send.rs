@@ -309,7 +309,7 @@ impl<D: Device> Engine<D> {
         self.ops.set(id, State::Queued(sending, step));
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
             if self.leave(id) {
-                self.rendezvous().copy_left();
+                self.copy_left();
                 return Ok(self.not_done(id));
             }
             if step_is_eager(step) {
@@ -402,6 +402,16 @@ impl<D: Device> Engine<D> {
             moved = true;
         }
         moved
+    }
+
+    /// A message has left: copies what was left for it. What waits for room may find some behind each copy.
+    fn copy_left(&mut self) {
+        for id in self.crossing.sent() {
+            self.rendezvous().copy_left(id);
+            if !self.peers.backlog.is_empty() {
+                self.flush();
+            }
+        }
     }
 
     /// Does the first step of a queued send; false if there is no room.

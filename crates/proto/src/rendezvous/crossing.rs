@@ -29,18 +29,31 @@ pub(crate) struct Crossing {
     /// How many did in the rounds before, and in how many of these in a row.
     expected: u32,
     rounds: u32,
+    least: u32,
     wanted: u32,
     /// Receives whose copies are left, the oldest first.
     left: Vec<OpId>,
+    /// The application posts a receive, and what has come for those before it is taken in.
+    posts: bool,
 }
 
 impl Default for Crossing {
     fn default() -> Crossing {
-        Crossing { is_open: false, sent: 0, expected: 0, rounds: 0, wanted: WANTED.0, left: Vec::new() }
+        Crossing { is_open: false, sent: 0, expected: 0, rounds: 0, least: 0, wanted: WANTED.0, left: Vec::new(), posts: false }
     }
 }
 
 impl Crossing {
+    /// Whether what has come before a receive is posted is taken in from here on.
+    pub fn posts(&mut self, posts: bool) {
+        self.posts = posts;
+    }
+
+    /// Whether a message is met in a call that posts a receive: the one that it is for, or a later one.
+    pub fn is_posting(&self, is_posted: bool) -> bool {
+        is_posted || self.posts
+    }
+
     /// A receive has met a message in the call that posted it: whether its copy is left for a send that will follow.
     pub fn met(&mut self, id: OpId) -> bool {
         if !self.is_open {
@@ -67,13 +80,21 @@ impl Crossing {
 
     /// The application waits, or tests. What is still left is copied now.
     pub fn ends(&mut self) {
-        let is_missed = !std::mem::take(&mut self.left).is_empty();
+        let is_missed = !std::mem::take(&mut self.left).is_empty() && 2 * self.sent < self.expected;
         if is_missed {
             self.wanted = (self.wanted * 2).min(WANTED.1);
         }
-        let is_alike = self.sent > 0 && self.sent == self.expected && !is_missed;
-        self.rounds = if is_alike { self.rounds.saturating_add(1) } else { u32::from(self.sent > 0) };
-        (self.is_open, self.expected) = (false, self.sent);
+        self.is_open = false;
+        if is_missed || self.rounds == 0 || self.sent == 0 {
+            (self.rounds, self.expected, self.least) = (u32::from(self.sent > 0), self.sent, self.sent);
+            return;
+        }
+        self.rounds = self.rounds.saturating_add(1);
+        self.least = self.least.min(self.sent);
+        if self.rounds.is_multiple_of(8) {
+            self.expected = std::mem::replace(&mut self.least, self.sent);
+        }
+        self.expected = self.expected.min(self.sent);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Long messages over registered memory: starts their machines, tells them what happens and does
 //! what their steps ask for.
 
+use super::is_unanswered;
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
 use crate::choice::way::{Protocol, Way};
@@ -279,7 +280,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 if long.machine.takes_turns() && long.side != self.turn.copies {
                     return (false, false);
                 }
-                if self.is_unanswered(long) {
+                if is_unanswered(&*self.dev, long) {
                     return (false, false);
                 }
             }

@@ -6,6 +6,7 @@
 //!
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
+pub(crate) mod active;
 pub(crate) mod cancel;
 mod coming;
 pub(crate) mod crossing;
@@ -36,6 +37,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
+use active::Active;
 use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
 use learner::Learner;
@@ -73,7 +75,7 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
     pub learner: &'a mut Learner,
     /// Operations that progress by looking: offered, moving, streaming.
-    pub active: &'a mut Vec<OpId>,
+    pub active: &'a mut Active,
     /// What is copied behind sends.
     pub crossing: &'a mut Crossing,
     /// RTRs over registered memory.
@@ -167,31 +169,22 @@ impl<D: Device> Rendezvous<'_, D> {
         self.peers.control(self.dev, to, head, body);
     }
 
-    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
+    /// Advances what progresses by looking, oldest first, and asks of offers `all` or [some](active). Pieces of this rank's own receives come
     /// before those of its sends: then each side writes its own memory while both have work, and
     /// helps the other when it has none.
-    pub(crate) fn pump(&mut self) -> bool {
+    pub(crate) fn pump(&mut self, all: bool) -> bool {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
-        if self.only_waits() {
+        let Rendezvous { active, ops, dev, .. } = self;
+        active.ask(all, |id| match ops.get(id).map(|op| &op.state) {
+            Some(State::Long(long)) => !long.has_failed() && is_unanswered(&**dev, long),
+            _ => false,
+        });
+        if self.active.others.is_empty() {
             return false;
         }
         self.pump_all(Side::Receive) || self.pump_all(Side::Send)
-    }
-
-    /// Whether all that progresses by looking are offers that nobody has answered: what a wait finds most of the time.
-    fn only_waits(&self) -> bool {
-        self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
-            Some(State::Long(long)) => !long.has_failed() && self.is_unanswered(long),
-            _ => false,
-        })
-    }
-
-    /// Whether a message has told in a share where it lies, and its receiver nothing yet.
-    fn is_unanswered(&self, long: &Long) -> bool {
-        let answer = long.machine.awaits().map(|(share, word)| self.dev.opened_shares().load(share, word));
-        answer == Some(0)
     }
 
     /// Looks at all active operations, and copies pieces of those of one side.
@@ -200,36 +193,42 @@ impl<D: Device> Rendezvous<'_, D> {
         let alone = self.aside.is_some() || copies == Side::Receive && self.sends_long();
         self.turn = Turn { copies, alone, aside: *self.aside };
         let mut kept = 0;
-        for at in 0..self.active.len() {
-            let id = self.active[at];
-            let (advanced, ended) = self.look_at(id);
+        for at in 0..self.active.others.len() {
+            let id = self.active.others[at];
+            // What waits for room may find some behind each copy.
+            let waits = moved && !self.peers.backlog.is_empty();
+            let (advanced, ended) = if waits { (false, false) } else { self.look_at(id) };
             moved |= advanced | ended;
             if !ended {
-                self.active[kept] = id;
+                self.active.others[kept] = id;
                 kept += 1;
             }
         }
-        self.active.truncate(kept);
+        self.active.others.truncate(kept);
         moved
     }
 
-    /// A message has left: copies what was left for it, as far as that is still to be copied.
-    pub(crate) fn copy_left(&mut self) {
-        for id in self.crossing.sent() {
-            let Some(at) = self.active.iter().position(|active| *active == id) else { continue };
-            self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
-            if self.look_at(id).1 {
-                self.active.remove(at);
-            }
+    /// Copies what was left for a message that has left, if it is still to be copied.
+    pub(crate) fn copy_left(&mut self, id: OpId) {
+        let Some(at) = self.active.others.iter().position(|active| *active == id) else { return };
+        self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
+        if self.look_at(id).1 {
+            self.active.others.remove(at);
         }
     }
 
     /// Whether a long send of this rank is under way by a share. Then its receiver, which takes its own
     /// receives first too, is not expected to help with ours.
     fn sends_long(&self) -> bool {
-        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
+        let sends_long = |id: &OpId| match self.ops.get(*id).map(|op| &op.state) {
             Some(State::Long(long)) => long.side == Side::Send && long.machine.takes_turns(),
             _ => false,
-        })
+        };
+        self.active.has_offers() || self.active.others.iter().any(sends_long)
     }
+}
+
+/// Whether a message has told in a share where it lies, and its receiver nothing yet.
+fn is_unanswered(dev: &impl Device, long: &Long) -> bool {
+    long.machine.awaits().is_some_and(|(share, word)| dev.opened_shares().load(share, word) == 0)
 }

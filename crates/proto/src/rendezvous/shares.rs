@@ -62,8 +62,10 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A message begins that both sides copy, and is looked at from here on unless it only waits to be asked for.
     pub(super) fn begin_copy(&mut self, id: OpId, mut long: Box<Long>, step: &Step) {
         long.looking = matches!(step, Step::Looking);
-        if long.looking {
-            self.active.push(id);
+        match long.machine.awaits() {
+            _ if !long.looking => {}
+            Some(_) => self.active.offer(id),
+            None => self.active.push(id),
         }
         self.ops.set(id, State::Long(long));
     }
@@ -85,7 +87,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
-        if is_posted && machine.is_pulled_whole() && self.crossing.met(id) {
+        if self.crossing.is_posting(is_posted) && machine.is_pulled_whole() && self.crossing.met(id) {
             machine.postpone();
         }
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
