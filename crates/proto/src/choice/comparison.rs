@@ -34,6 +34,10 @@ const SETTLED: Averaging = Averaging { above: CHANGE, ..TIMES };
 /// taken for the reason of a way that is tried for the first time; then it is slow.
 const PAUSE: f64 = 2.0;
 const DOUBTS: u8 = 2;
+/// A way that took so many times as long as the best one is not among the first to be tried where the application does something else, or begins to.
+const FAR: f64 = 2.0;
+/// So many groups in one round are a window.
+const WINDOW: u16 = 4;
 /// By how much groups of one way differ.
 const NOISE: Averaging = Averaging::fading(4);
 /// What part of that another way must be better by. One group of it, as long as it may be, is compared with the shortest of many: that
@@ -127,6 +131,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     shorter: u8,
     /// How often each way that nothing is known of seemed to be far slower than the best one.
     doubts: [u8; WAYS],
+    /// How many times as long as the best one of then each way took when it was tried last; 0: it was not.
+    ratios: [f64; WAYS],
 }
 
 impl<const WAYS: usize> Comparison<WAYS> {
@@ -148,6 +154,21 @@ impl<const WAYS: usize> Comparison<WAYS> {
             longer: 0,
             shorter: 0,
             doubts: [0; WAYS],
+            ratios: [0.0; WAYS],
+        }
+    }
+
+    /// The application does this much as it does what another one has compared.
+    pub fn is_like(&mut self, other: &Comparison<WAYS>) {
+        self.ratios = other.ratios;
+    }
+
+    /// Expects of ways that were far slower when they were tried last that they are: they are tried again in their turn.
+    fn expect_slow(&mut self, best_ns: f64) {
+        for (known, ratio) in self.known_ns.iter_mut().zip(self.ratios) {
+            if ratio > FAR && known.value().is_none() {
+                *known = Estimate::expected(ratio * best_ns);
+            }
         }
     }
 
@@ -275,7 +296,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
     fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
-        if !takes_too_long && self.warm.take().is_some() {
+        let is_warming = self.warm.take().is_some();
+        if is_warming && !self.shows_slow_at_once(now_ns) && !takes_too_long {
             self.stretch = Stretch::begin(now_ns);
             return;
         }
@@ -284,6 +306,19 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.choose(took_ns, may_try);
         self.stretch = Stretch::begin(now_ns);
         self.warm = (self.way != went).then_some(0);
+    }
+
+    /// Whether the present way has taken far longer than the best one in a window of so many uses that the cold ones among them do not explain it. Then another
+    /// such window, of messages that are all begun before it is seen how the first one gets on, would show nothing but that, and cost as much.
+    fn shows_slow_at_once(&mut self, now_ns: u64) -> bool {
+        let is_window = self.stretch.uses >= WINDOW * self.group;
+        let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        let took_ns = self.stretch.use_ns(now_ns) * f64::from(self.group);
+        let is_slow = self.is_trying() && is_window && took_ns > FAR * best_ns;
+        if is_slow && self.is_new() {
+            self.doubts[usize::from(self.way)] = DOUBTS;
+        }
+        is_slow
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
@@ -297,6 +332,9 @@ impl<const WAYS: usize> Comparison<WAYS> {
         if self.settles > 0 || !may_try {
             self.settles = self.settles.saturating_sub(1);
             return;
+        }
+        if let Some(best_ns) = self.known_ns[best].value() {
+            self.expect_slow(best_ns);
         }
         let all: [u8; WAYS] = std::array::from_fn(|way| way as u8);
         let all = &all[..usize::from(self.ways)];
@@ -314,8 +352,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// longer makes none of them better, and by how much they differ was measured.
     fn learn(&mut self, took_ns: f64) {
         let way = usize::from(self.way);
+        let ratio = self.known_ns[self.best()].value().map_or(0.0, |best_ns| took_ns / best_ns);
         let Some(ns) = self.known_ns[way].value() else {
             if !self.is_doubtful(took_ns) {
+                self.ratios[way] = ratio;
                 self.known_ns[way].observe(&TIMES, took_ns);
             }
             return;
@@ -340,6 +380,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         if took_ns > PAUSE * ns {
             return;
         }
+        self.ratios[way] = ratio;
         // What was cold before is no noise.
         if !is_shorter {
             self.noise_ns.observe(&NOISE, (took_ns - ns).abs().min(ns / 4.0));
@@ -402,6 +443,41 @@ mod tests {
             let slower = count[usize::from(takes[1] > takes[0])];
             assert!((3..=56).contains(&slower), "{slower} of {uses}");
         }
+    }
+
+    /// Plays windows of so many uses, all of which begin before it is seen how the first gets on: how many windows went by each way.
+    fn play_windows<const N: usize>(
+        comparison: &mut Comparison<N>,
+        now_ns: &mut u64,
+        windows: usize,
+        uses: usize,
+        takes: [u64; N],
+    ) -> [usize; N] {
+        let mut count = [0; N];
+        for _ in 0..windows {
+            let ways: Vec<usize> =
+                (0..uses).map(|at| comparison.next(At { is_round: at == 0, ..ROUND }, || *now_ns)).collect();
+            count[ways[0]] += 1;
+            *now_ns += ways.iter().map(|way| takes[*way]).sum::<u64>();
+        }
+        count
+    }
+
+    /// A window of a way that is far slower shows that alone, and is not begun again where the application goes on to do something else.
+    #[test]
+    fn windows_of_far_slower_ways_are_few() {
+        let (mut comparison, mut now_ns) = (Comparison::new(1, 3, 2, 0).in_groups(4), 0);
+        let count = play_windows(&mut comparison, &mut now_ns, 30, 64, [50_000, 20_000, 75_000]);
+        assert_eq!((count[0], count[2]), (1, 1), "{count:?}");
+        let count = play_windows(&mut comparison, &mut now_ns, 30, 64, [400_000, 100_000, 300_000]);
+        assert_eq!(count, [0, 30, 0]);
+        // In their turn they are tried all the same.
+        let count = play_windows(&mut comparison, &mut now_ns, 200, 64, [50_000, 100_000, 300_000]);
+        assert!(count[0] > 90 && count[2] <= 2, "{count:?}");
+        let mut like = Comparison::new(1, 3, 2, now_ns).in_groups(4);
+        like.is_like(&comparison);
+        let count = play_windows(&mut like, &mut now_ns, 20, 64, [90_000, 100_000, 300_000]);
+        assert_eq!(count[2], 0, "{count:?}");
     }
 
     #[test]

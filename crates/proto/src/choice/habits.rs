@@ -206,8 +206,14 @@ impl Habits {
             self.courses.clear();
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
-        let first = self.first(&message) as usize;
-        let mut comparison = Comparison::new(first, Manner::ALL.len(), settle, now_ns()).in_groups(group);
+        let like = self.like(&message);
+        let first = like.map_or(Manner::Shared, |known| Manner::ALL[known.best()].0);
+        let first = if message.fits { Manner::Blocks } else { first };
+        let mut comparison =
+            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns()).in_groups(group);
+        if let Some(like) = like {
+            comparison.is_like(like);
+        }
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
@@ -215,12 +221,8 @@ impl Habits {
         manner
     }
 
-    /// How the first message of a habit goes: in the manner in which nobody waits for longer than there is need. What fits no block goes
-    /// as messages of the nearest length to that peer are known to go best.
-    fn first(&self, message: &Leaving) -> Manner {
-        if message.fits {
-            return Manner::Blocks;
-        }
+    /// What is known of messages of the nearest length to the same peer.
+    fn like(&self, message: &Leaving) -> Option<&Comparison<3>> {
         let new = Habit::of(message);
         let is_known = |(habit, course): &(&Habit, &Course)| {
             let is_like = habit.to == new.to && habit.context == new.context;
@@ -228,7 +230,7 @@ impl Habits {
         };
         let known = self.courses.iter().filter(is_known);
         let nearest = known.min_by_key(|(habit, _)| habit.bits.abs_diff(new.bits));
-        nearest.map_or(Manner::Shared, |(_, course)| Manner::ALL[course.comparison.best()].0)
+        nearest.map(|(_, course)| &course.comparison)
     }
 
     /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.

@@ -22,10 +22,10 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// Whether there are none.
+    /// Whether there are none, by one comparison: each look of a receive for its message asks.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.offers.is_empty() && self.others.is_empty()
+        self.offers.len() | self.others.len() == 0
     }
 
     /// Whether offers wait for answers.

@@ -1,6 +1,6 @@
 //! Ranks that send to each other: who comes second must not copy before its own messages have left.
 //!
-//! A message that its receiver pulls alone is copied in the call that posts the receive, if it is there by then: its sender waits
+//! A message that its receiver pulls alone is copied in the call that posts the receive, or a later one, if it is there by then: its sender waits
 //! for nothing else. But where the receiver sends next, to the same rank or another one, that one waits for the copy before it may begin
 //! its own, and what could be done side by side is done one after the other:
 //!
@@ -10,14 +10,18 @@
 //! ```
 //!
 //! Nothing tells at the receive whether a send follows, but that it did the last times. So it is counted how many messages leave by
-//! rendezvous between such a receive and the wait behind it. Once that has been the same some times in a row, copies are *left* for the last one of
-//! them. If the application waits before, what was left is copied then, and it takes twice as many times from then on: who computes
-//! behind its receive would hold its sender up.
+//! rendezvous between such a receive and the wait behind it. Once some have, some times in a row, copies are *left* for the last one of the fewest
+//! that it were: of a window of messages more or fewer leave before the wait, as there is room. If the application waits before, what was left is copied
+//! then; if not half as many have left as the last times it takes twice as many times from then on: who computes behind its receive would hold its
+//! sender up.
 
 use crate::message::op::OpId;
 
 /// Rounds in a row that must have had as many sends: at first, and after many misses.
 const WANTED: (u32, u32) = (2, 64);
+
+/// Rounds after which the fewest sends of the rounds before them are forgotten.
+const FORGOTTEN: u32 = 8;
 
 /// What a rank does between its receives and its waits, as far as messages are concerned that it pulls.
 #[derive(Debug)]
@@ -26,10 +30,10 @@ pub(crate) struct Crossing {
     is_open: bool,
     /// Messages that have left since.
     sent: u32,
-    /// How many did in the rounds before, and in how many of these in a row.
+    /// How many did at least in the rounds before, and since some of these were forgotten; and in how many rounds in a row any did.
     expected: u32,
+    fewest: u32,
     rounds: u32,
-    least: u32,
     wanted: u32,
     /// Receives whose copies are left, the oldest first.
     left: Vec<OpId>,
@@ -39,7 +43,16 @@ pub(crate) struct Crossing {
 
 impl Default for Crossing {
     fn default() -> Crossing {
-        Crossing { is_open: false, sent: 0, expected: 0, rounds: 0, least: 0, wanted: WANTED.0, left: Vec::new(), posts: false }
+        Crossing {
+            is_open: false,
+            sent: 0,
+            expected: 0,
+            fewest: 0,
+            rounds: 0,
+            wanted: WANTED.0,
+            left: Vec::new(),
+            posts: false,
+        }
     }
 }
 
@@ -86,13 +99,13 @@ impl Crossing {
         }
         self.is_open = false;
         if is_missed || self.rounds == 0 || self.sent == 0 {
-            (self.rounds, self.expected, self.least) = (u32::from(self.sent > 0), self.sent, self.sent);
+            (self.rounds, self.expected, self.fewest) = (u32::from(self.sent > 0), self.sent, self.sent);
             return;
         }
         self.rounds = self.rounds.saturating_add(1);
-        self.least = self.least.min(self.sent);
-        if self.rounds.is_multiple_of(8) {
-            self.expected = std::mem::replace(&mut self.least, self.sent);
+        self.fewest = self.fewest.min(self.sent);
+        if self.rounds.is_multiple_of(FORGOTTEN) {
+            self.expected = std::mem::replace(&mut self.fewest, self.sent);
         }
         self.expected = self.expected.min(self.sent);
     }
@@ -126,6 +139,22 @@ mod tests {
             assert_eq!(round(&mut crossing, 0, sent), (0, None), "nothing was there yet");
             assert_eq!(round(&mut crossing, met, sent), (met as usize, Some(sent - 1)));
         }
+    }
+
+    /// Of windows as many messages leave before the wait as there is room for: copies are left for the last of the fewest.
+    #[test]
+    fn of_windows_copies_are_left_though_more_or_fewer_leave() {
+        let mut crossing = Crossing::default();
+        let sends = [60, 53, 64, 55, 64, 64, 61, 64, 64, 64, 62, 64, 64, 64, 64, 64, 64, 64, 64];
+        let rounds: Vec<_> = sends.into_iter().map(|sent| round(&mut crossing, 5, sent)).collect();
+        assert_eq!(rounds[..2], [(0, None); 2]);
+        assert_eq!(rounds[2..8], [(5, Some(52)); 6]);
+        assert!(
+            rounds[8..].iter().all(|(left, at)| *left == 5 && at.is_some_and(|at| at >= 52)),
+            "{rounds:?}"
+        );
+        assert_eq!(rounds[17], (5, Some(61)));
+        assert_eq!(crossing.wanted, WANTED.0);
     }
 
     /// What is met behind the last send is copied at once.
