@@ -202,15 +202,21 @@ impl Habits {
             }
             return manner;
         }
+        self.begin(habit, message, now_ns())
+    }
+
+    /// The first message of a habit, in the manner in which nobody waits for longer than there is need. What fits no block goes as messages of
+    /// the nearest length to that peer are known to go best.
+    fn begin(&mut self, habit: Habit, message: Leaving, now_ns: u64) -> Manner {
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
-        let like = self.like(&message);
-        let first = like.map_or(Manner::Shared, |known| Manner::ALL[known.best()].0);
-        let first = if message.fits { Manner::Blocks } else { first };
+        let like = self.like(&habit);
+        let known = like.map_or(Manner::Shared, |like| Manner::ALL[like.best()].0);
+        let first = if message.fits { Manner::Blocks } else { known };
         let mut comparison =
-            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns()).in_groups(group);
+            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group);
         if let Some(like) = like {
             comparison.is_like(like);
         }
@@ -222,8 +228,7 @@ impl Habits {
     }
 
     /// What is known of messages of the nearest length to the same peer.
-    fn like(&self, message: &Leaving) -> Option<&Comparison<3>> {
-        let new = Habit::of(message);
+    fn like(&self, new: &Habit) -> Option<&Comparison<3>> {
         let is_known = |(habit, course): &(&Habit, &Course)| {
             let is_like = habit.to == new.to && habit.context == new.context;
             is_like && course.comparison.known_ns().count() > 1

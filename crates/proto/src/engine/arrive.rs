@@ -32,6 +32,7 @@ impl<D: Device> Engine<D> {
             }
             self.dev.pop(source);
             taken += 1;
+            // Copies take their time, and what waits for room may find some behind each.
             if !self.peers.backlog.is_empty() && !self.path(source).registration {
                 break;
             }
