@@ -157,8 +157,7 @@ impl<D: Device> Engine<D> {
             moved |= self.flush();
         }
         if !self.active.is_empty() {
-            let all = self.idle.is_waiting() || self.aside.is_some();
-            moved |= self.rendezvous().pump(all);
+            moved |= self.rendezvous().pump();
         }
         if self.epochs.is_some() {
             moved |= self.issue_epochs()?;

@@ -2,7 +2,7 @@
 //!
 //! A window of messages leaves many offers that nobody has answered, and to ask all of them at every look takes longer than anything else about a
 //! message. What was offered first is answered first, as a rule: so a look that has no time for all asks the oldest, and some of the others by
-//! turns. Who sleeps behind a look that brings nothing must have asked all.
+//! turns. Only if that brings nothing all are asked: the rank may sleep then.
 
 use crate::message::op::OpId;
 use std::collections::VecDeque;
@@ -43,9 +43,11 @@ impl Active {
         self.others.push(id);
     }
 
-    /// Asks offers, or `all` of them, for their answers: those that have one, or are no offers any more, are among the others from here on.
-    pub fn ask(&mut self, all: bool, is_unanswered: impl Fn(OpId) -> bool) {
+    /// Asks offers, or `all` of them, for their answers: those that have one, or are no offers any more, are among the others from here on;
+    /// whether any were.
+    pub fn ask(&mut self, all: bool, is_unanswered: impl Fn(OpId) -> bool) -> bool {
         let Active { offers, turn, others } = self;
+        let before = others.len();
         let mut ask = |at: &mut usize, most: usize| {
             let end = at.saturating_add(most);
             while *at < end.min(offers.len()) {
@@ -63,6 +65,7 @@ impl Active {
                 *turn = 0;
             }
         }
+        others.len() > before
     }
 }
 
@@ -91,7 +94,7 @@ mod tests {
         assert_eq!(active.others[7], OpId(500));
         // The turns begin again.
         active.ask(true, |id| id.0 != 999);
-        (0..2 * 992 / TURN).for_each(|_| active.ask(false, |id| id.0 != 100));
+        assert!((0..2 * 992 / TURN).any(|_| active.ask(false, |id| id.0 != 100)));
         assert_eq!(active.others[8..], [OpId(999), OpId(100)]);
         active.ask(true, |_| false);
         assert!(!active.has_offers() && active.others.len() == 1000 && !active.is_empty());

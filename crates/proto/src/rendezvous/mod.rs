@@ -169,22 +169,30 @@ impl<D: Device> Rendezvous<'_, D> {
         self.peers.control(self.dev, to, head, body);
     }
 
-    /// Advances what progresses by looking, oldest first, and asks of offers `all` or [some](active). Pieces of this rank's own receives come
+    /// Advances what progresses by looking, oldest first. Pieces of this rank's own receives come
     /// before those of its sends: then each side writes its own memory while both have work, and
     /// helps the other when it has none.
-    pub(crate) fn pump(&mut self, all: bool) -> bool {
+    pub(crate) fn pump(&mut self) -> bool {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
+        self.ask(false);
+        // Behind a look in vain the rank may sleep.
+        self.pump_others() || self.ask(true) && self.pump_others()
+    }
+
+    /// Asks offers for their [answers](Active::ask); whether any had one.
+    fn ask(&mut self, all: bool) -> bool {
         let Rendezvous { active, ops, dev, .. } = self;
         active.ask(all, |id| match ops.get(id).map(|op| &op.state) {
             Some(State::Long(long)) => !long.has_failed() && is_unanswered(&**dev, long),
             _ => false,
-        });
-        if self.active.others.is_empty() {
-            return false;
-        }
-        self.pump_all(Side::Receive) || self.pump_all(Side::Send)
+        })
+    }
+
+    /// Looks at all but the offers.
+    fn pump_others(&mut self) -> bool {
+        !self.active.others.is_empty() && (self.pump_all(Side::Receive) || self.pump_all(Side::Send))
     }
 
     /// Looks at all active operations, and copies pieces of those of one side.
