@@ -16,6 +16,7 @@ import threading
 import time
 
 import run
+import two_hosts
 from all import protocols
 
 # Programs that draw what they do from a seed, as their first argument.
@@ -29,11 +30,11 @@ SHARED_MEMORY = ["", "TERN_MANNER=blocks", "TERN_MANNER=shared", "TERN_MANNER=pu
 ADAPTERS = ["", "", "TERN_RTR=0", "TERN_ADAPT=0", "TERN_EAGER_MAX=64", "TERN_INTEGRITY=mac", "TERN_INTEGRITY=crc"]
 
 
-def settings(chance, forced, two_hosts):
+def settings(chance, forced, between_hosts):
     """Those of a job, and whether it runs over an adapter; `forced` are the protocols that can be."""
-    if chance.random() < 0.25 and not two_hosts:
+    if chance.random() < 0.25 and not between_hosts:
         return [*filter(None, [chance.choice(SHARED_MEMORY)])], False
-    chosen = [] if two_hosts else ["TERN_DEVICES=rnic"]
+    chosen = [] if between_hosts else ["TERN_DEVICES=rnic"]
     chosen.append(f"TERN_TRANSPORT={chance.choice(['rc', 'rc', 'rd', 'ud', 'hybrid'])}")
     chosen += filter(None, [chance.choice(ADAPTERS)])
     if chance.random() < 0.3:
@@ -41,11 +42,17 @@ def settings(chance, forced, two_hosts):
     return chosen, True
 
 
+def goes_over_adapters(name):
+    return not name.startswith(tuple(NOT_OVER_ADAPTERS))
+
+
 def draw(chance, programs, forced):
     """A job, of a program with a seed every other time."""
-    two_hosts = next(iter(programs.values())).library.two_hosts
-    chosen, is_over_adapter = settings(chance, forced, two_hosts)
-    names = [name for name in programs if not (is_over_adapter and name.startswith(tuple(NOT_OVER_ADAPTERS)))]
+    between_hosts = next(iter(programs.values())).library.two_hosts
+    names = []
+    while not names:
+        chosen, is_over_adapter = settings(chance, forced, between_hosts)
+        names = [name for name in programs if not is_over_adapter or goes_over_adapters(name)]
     seeded = [name for name in names if name in SEEDED]
     name = chance.choice(seeded if seeded and chance.random() < 0.5 else names)
     program = programs[name]
@@ -67,22 +74,28 @@ def options():
     return parser.parse_args()
 
 
-def chosen_programs(words, two_hosts):
-    library = run.Library(run.ROOT / "build", None, two_hosts=two_hosts)
+def chosen_programs(words, library):
+    """By name: those that can be run, compiled."""
     arguments = argparse.Namespace(filter=words or KINDS, without=[])
     programs = [program for program in run.select(arguments, library) if not program.skip_reason()]
+    programs = [program for program in programs if program.rank_counts(RANKS) and (not library.two_hosts or goes_over_adapters(program.name))]
+    if not programs:
+        sys.exit("random_jobs.py: none of these programs can be run so")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         for program, complaint in zip(programs, pool.map(run.Program.compile, programs)):
             if complaint:
                 sys.exit(f"{program.name} does not compile\n{complaint}")
-    return {program.name: program for program in programs if program.rank_counts(RANKS)}
+    return {program.name: program for program in programs}
 
 
 def main():
     arguments = options()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, run.end)
-    programs = chosen_programs(arguments.filter, arguments.two_hosts)
+    library = run.Library(run.ROOT / "build", None, two_hosts=arguments.two_hosts)
+    if reason := arguments.two_hosts and two_hosts.lacking(library.mpiexec):
+        return two_hosts.without(reason, 1)
+    programs = chosen_programs(arguments.filter, library)
     seed = arguments.seed if arguments.seed is not None else random.randrange(1 << 30)
     chance, lock, forced = random.Random(seed), threading.Lock(), protocols()
     until = time.monotonic() + arguments.seconds

@@ -158,8 +158,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
     }
 
-    /// The application does this much as it does what another one has compared.
-    pub fn is_like(&mut self, other: &Comparison<WAYS>) {
+    /// The application does this much as it does what the other one has compared.
+    pub fn take_ratios_of(&mut self, other: &Comparison<WAYS>) {
         self.ratios = other.ratios;
     }
 
@@ -297,7 +297,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
     fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
         let is_warming = self.warm.take().is_some();
-        if is_warming && !self.shows_slow_at_once(now_ns) && !takes_too_long {
+        if is_warming && self.shows_slow_at_once(now_ns) {
+            // And is believed at once.
+            self.doubts[usize::from(self.way)] = DOUBTS;
+        } else if is_warming && !takes_too_long {
             self.stretch = Stretch::begin(now_ns);
             return;
         }
@@ -310,15 +313,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Whether the present way has taken far longer than the best one in a window of so many uses that the cold ones among them do not explain it. Then another
     /// such window, of messages that are all begun before it is seen how the first one gets on, would show nothing but that, and cost as much.
-    fn shows_slow_at_once(&mut self, now_ns: u64) -> bool {
+    fn shows_slow_at_once(&self, now_ns: u64) -> bool {
         let is_window = self.stretch.uses >= WINDOW * self.group;
         let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
         let took_ns = self.stretch.use_ns(now_ns) * f64::from(self.group);
-        let is_slow = self.is_trying() && is_window && took_ns > FAR * best_ns;
-        if is_slow && self.is_new() {
-            self.doubts[usize::from(self.way)] = DOUBTS;
-        }
-        is_slow
+        self.is_trying() && is_window && took_ns > FAR * best_ns
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
@@ -475,7 +474,7 @@ mod tests {
         let count = play_windows(&mut comparison, &mut now_ns, 200, 64, [50_000, 100_000, 300_000]);
         assert!(count[0] > 90 && count[2] <= 2, "{count:?}");
         let mut like = Comparison::new(1, 3, 2, now_ns).in_groups(4);
-        like.is_like(&comparison);
+        like.take_ratios_of(&comparison);
         let count = play_windows(&mut like, &mut now_ns, 20, 64, [90_000, 100_000, 300_000]);
         assert_eq!(count[2], 0, "{count:?}");
     }

@@ -218,7 +218,7 @@ impl Habits {
         let mut comparison =
             Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group);
         if let Some(like) = like {
-            comparison.is_like(like);
+            comparison.take_ratios_of(like);
         }
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];

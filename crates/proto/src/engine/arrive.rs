@@ -143,7 +143,7 @@ impl<D: Device> Engine<D> {
             && let Some(op) = self.matching.take_posted(&envelope)
         {
             self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
-            self.rendezvous().begin_receive(op, envelope, offer, false);
+            self.rendezvous().begin_receive(op, envelope, offer);
         }
         true
     }

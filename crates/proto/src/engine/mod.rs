@@ -36,7 +36,6 @@ use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
-use crate::rendezvous::active::Active;
 use crate::rendezvous::crossing::Crossing;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
@@ -96,7 +95,7 @@ pub struct Engine<D: Device> {
     pub(crate) matching: Matching,
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
-    pub(crate) active: Active,
+    pub(crate) active: Vec<OpId>,
     /// What is copied behind sends.
     pub(crate) crossing: Crossing,
     /// RTRs for registered memory.
@@ -173,7 +172,7 @@ impl<D: Device> Engine<D> {
             ops: Ops::default(),
             matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
-            active: Active::default(),
+            active: Vec::new(),
             crossing: Crossing::default(),
             rtrs,
             rcache,

@@ -157,11 +157,15 @@ impl<D: Device> Engine<D> {
             return self.progress().map(drop);
         }
         let source = source.filter(|source| self.path(*source).reach);
-        let Some(source) = source else { return Ok(()) };
-        self.crossing.posts(true);
-        let drained = self.drain(source).map(drop);
-        self.crossing.posts(false);
-        drained
+        source.map_or(Ok(()), |source| self.posting(|engine| engine.drain(source)).map(drop))
+    }
+
+    /// Does what belongs to the call that posts a receive: copies may be left for what is [sent behind it](crate::rendezvous::crossing).
+    fn posting<R>(&mut self, begin: impl FnOnce(&mut Engine<D>) -> R) -> R {
+        self.crossing.posts = true;
+        let begun = begin(self);
+        self.crossing.posts = false;
+        begun
     }
 
     fn insert_receive(&mut self, receive: Receive) -> Result<OpId, Fault> {
@@ -329,7 +333,9 @@ impl<D: Device> Engine<D> {
                 self.deliver(id, message.envelope, data);
                 self.dev.release(message.envelope.source, data);
             }
-            Body::Rts(offer) => self.rendezvous().begin_receive(id, message.envelope, offer, true),
+            Body::Rts(offer) => {
+                self.posting(|engine| engine.rendezvous().begin_receive(id, message.envelope, offer));
+            }
             Body::Long(rts, bytes) => {
                 self.rendezvous().begin_long(id, message.envelope, rts, span(&bytes));
                 self.matching.memory.give(bytes);

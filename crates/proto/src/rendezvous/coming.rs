@@ -26,7 +26,7 @@ impl<D: Device> Rendezvous<'_, D> {
         let want = Want { source: Some(source), context, tag: Some(tag) };
         let receive = Receive::new(want, buf);
         let keeping = self.ops.insert(State::Posted(receive)).expect("there is room for one more");
-        self.begin_receive(keeping, envelope, offer, false);
+        self.begin_receive(keeping, envelope, offer);
         Some(Body::Coming(keeping, bytes))
     }
 

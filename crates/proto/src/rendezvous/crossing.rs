@@ -26,7 +26,7 @@ const FORGOTTEN: u32 = 8;
 /// What a rank does between its receives and its waits, as far as messages are concerned that it pulls.
 #[derive(Debug)]
 pub(crate) struct Crossing {
-    /// A receive has met its message in the call that posted it, and the application has not waited since.
+    /// A receive has met its message in a call that posts one, and the application has not waited since.
     is_open: bool,
     /// Messages that have left since.
     sent: u32,
@@ -37,8 +37,8 @@ pub(crate) struct Crossing {
     wanted: u32,
     /// Receives whose copies are left, the oldest first.
     left: Vec<OpId>,
-    /// The application posts a receive, and what has come for those before it is taken in.
-    posts: bool,
+    /// The application is in a call that posts a receive.
+    pub posts: bool,
 }
 
 impl Default for Crossing {
@@ -57,17 +57,7 @@ impl Default for Crossing {
 }
 
 impl Crossing {
-    /// Whether what has come before a receive is posted is taken in from here on.
-    pub fn posts(&mut self, posts: bool) {
-        self.posts = posts;
-    }
-
-    /// Whether a message is met in a call that posts a receive: the one that it is for, or a later one.
-    pub fn is_posting(&self, is_posted: bool) -> bool {
-        is_posted || self.posts
-    }
-
-    /// A receive has met a message in the call that posted it: whether its copy is left for a send that will follow.
+    /// A receive has met a message in the call that posted it, or a later one: whether its copy is left for a send that will follow.
     pub fn met(&mut self, id: OpId) -> bool {
         if !self.is_open {
             (self.is_open, self.sent) = (true, 0);

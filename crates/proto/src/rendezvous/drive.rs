@@ -1,7 +1,6 @@
 //! Long messages over registered memory: starts their machines, tells them what happens and does
 //! what their steps ask for.
 
-use super::is_unanswered;
 use super::movers::{FAILED, Happening, Machine, Message, Mover, Step};
 use super::posting::{Posted, RankPort};
 use crate::choice::way::{Protocol, Way};
@@ -280,7 +279,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 if long.machine.takes_turns() && long.side != self.turn.copies {
                     return (false, false);
                 }
-                if is_unanswered(&*self.dev, long) {
+                if self.is_unanswered(long) {
                     return (false, false);
                 }
             }

@@ -6,7 +6,6 @@
 //!
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
-pub(crate) mod active;
 pub(crate) mod cancel;
 mod coming;
 pub(crate) mod crossing;
@@ -37,7 +36,6 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
-use active::Active;
 use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
 use learner::Learner;
@@ -75,7 +73,7 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
     pub learner: &'a mut Learner,
     /// Operations that progress by looking: offered, moving, streaming.
-    pub active: &'a mut Active,
+    pub active: &'a mut Vec<OpId>,
     /// What is copied behind sends.
     pub crossing: &'a mut Crossing,
     /// RTRs over registered memory.
@@ -176,23 +174,24 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
-        self.ask(false);
-        // Behind a look in vain the rank may sleep.
-        self.pump_others() || self.ask(true) && self.pump_others()
+        if self.only_waits() {
+            return false;
+        }
+        self.pump_all(Side::Receive) || self.pump_all(Side::Send)
     }
 
-    /// Asks offers for their [answers](Active::ask); whether any had one.
-    fn ask(&mut self, all: bool) -> bool {
-        let Rendezvous { active, ops, dev, .. } = self;
-        active.ask(all, |id| match ops.get(id).map(|op| &op.state) {
-            Some(State::Long(long)) => !long.has_failed() && is_unanswered(&**dev, long),
+    /// Whether all that progresses by looking are offers that nobody has answered: what a wait finds most of the time.
+    fn only_waits(&self) -> bool {
+        self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Long(long)) => !long.has_failed() && self.is_unanswered(long),
             _ => false,
         })
     }
 
-    /// Looks at all but the offers.
-    fn pump_others(&mut self) -> bool {
-        !self.active.others.is_empty() && (self.pump_all(Side::Receive) || self.pump_all(Side::Send))
+    /// Whether a message has told in a share where it lies, and its receiver nothing yet.
+    fn is_unanswered(&self, long: &Long) -> bool {
+        let answer = long.machine.awaits().map(|(share, word)| self.dev.opened_shares().load(share, word));
+        answer == Some(0)
     }
 
     /// Looks at all active operations, and copies pieces of those of one side.
@@ -201,42 +200,36 @@ impl<D: Device> Rendezvous<'_, D> {
         let alone = self.aside.is_some() || copies == Side::Receive && self.sends_long();
         self.turn = Turn { copies, alone, aside: *self.aside };
         let mut kept = 0;
-        for at in 0..self.active.others.len() {
-            let id = self.active.others[at];
+        for at in 0..self.active.len() {
+            let id = self.active[at];
             // What waits for room may find some behind each copy.
             let waits = moved && !self.peers.backlog.is_empty();
             let (advanced, ended) = if waits { (false, false) } else { self.look_at(id) };
             moved |= advanced | ended;
             if !ended {
-                self.active.others[kept] = id;
+                self.active[kept] = id;
                 kept += 1;
             }
         }
-        self.active.others.truncate(kept);
+        self.active.truncate(kept);
         moved
     }
 
     /// Copies what was left for a message that has left, if it is still to be copied.
     pub(crate) fn copy_left(&mut self, id: OpId) {
-        let Some(at) = self.active.others.iter().position(|active| *active == id) else { return };
+        let Some(at) = self.active.iter().position(|active| *active == id) else { return };
         self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
         if self.look_at(id).1 {
-            self.active.others.remove(at);
+            self.active.remove(at);
         }
     }
 
     /// Whether a long send of this rank is under way by a share. Then its receiver, which takes its own
     /// receives first too, is not expected to help with ours.
     fn sends_long(&self) -> bool {
-        let sends_long = |id: &OpId| match self.ops.get(*id).map(|op| &op.state) {
+        self.active.iter().any(|id| match self.ops.get(*id).map(|op| &op.state) {
             Some(State::Long(long)) => long.side == Side::Send && long.machine.takes_turns(),
             _ => false,
-        };
-        self.active.has_offers() || self.active.others.iter().any(sends_long)
+        })
     }
-}
-
-/// Whether a message has told in a share where it lies, and its receiver nothing yet.
-fn is_unanswered(dev: &impl Device, long: &Long) -> bool {
-    long.machine.awaits().is_some_and(|(share, word)| dev.opened_shares().load(share, word) == 0)
 }

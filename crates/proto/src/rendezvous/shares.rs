@@ -62,17 +62,15 @@ impl<D: Device> Rendezvous<'_, D> {
     /// A message begins that both sides copy, and is looked at from here on unless it only waits to be asked for.
     pub(super) fn begin_copy(&mut self, id: OpId, mut long: Box<Long>, step: &Step) {
         long.looking = matches!(step, Step::Looking);
-        match long.machine.awaits() {
-            _ if !long.looking => {}
-            Some(_) => self.active.offer(id),
-            None => self.active.push(id),
+        if long.looking {
+            self.active.push(id);
         }
         self.ops.set(id, State::Long(long));
     }
 
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
-    /// frames otherwise. `is_posted` says whether in the call that posted it: then the copy may be left ([`super::crossing`]).
-    pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer, is_posted: bool) {
+    /// frames otherwise. In a call that posts a receive the copy may be left ([`super::crossing`]).
+    pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.ops.posted(id);
         let is_alone = offer.other & Offer::ALONE != 0;
         self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
@@ -87,7 +85,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
-        if self.crossing.is_posting(is_posted) && machine.is_pulled_whole() && self.crossing.met(id) {
+        if self.crossing.posts && machine.is_pulled_whole() && self.crossing.met(id) {
             machine.postpone();
         }
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);

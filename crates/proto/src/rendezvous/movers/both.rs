@@ -38,10 +38,10 @@ use wire::head::{FrameType, Offer};
 const FAILED: u64 = 1;
 const BAD_SEND_BUFFER: u64 = 1 << 20;
 const BAD_RECEIVE_BUFFER: u64 = 1 << 40;
-/// A copy from this length on takes longer than a message takes to leave.
-const WHOLE: usize = 4096;
 /// All of a field that begins with one of these.
 const COUNT: u64 = (1 << 20) - 1;
+/// A copy from this length on takes longer than a message takes to leave.
+const LONG: usize = 4096;
 
 fn refusal(side: Side) -> u64 {
     match side {
@@ -230,7 +230,7 @@ impl Receiver {
 
     /// Whether the message is copied as a whole when this begins, which takes longer than a message takes to leave.
     pub fn is_pulled_whole(&self) -> bool {
-        self.copying.alone && (WHOLE..=PIECE_MAX).contains(&self.copying.len)
+        self.copying.alone && (LONG..=PIECE_MAX).contains(&self.copying.len)
     }
 
     /// The copy begins with a look, not with the start: that of a message that [is pulled whole](Receiver::is_pulled_whole), so that its sender, which
