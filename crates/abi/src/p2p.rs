@@ -6,7 +6,7 @@ use mpi::handle::Handle;
 use mpi::request::{Body, Buffer, Incoming, Outgoing, REQUEST_NULL, Recipe, SendMode};
 
 use crate::cx::Cx;
-use crate::global::{World, WorldGuard};
+use crate::global::{self, World, WorldGuard};
 use crate::kind::output::Out;
 use crate::kind::text::StatusPlace;
 use crate::{engine, request, wait};
@@ -14,7 +14,8 @@ use crate::{engine, request, wait};
 /// `MPI_Send`; `MPI_Rsend` too.
 #[inline(always)]
 pub fn send(cx: &Cx, buf: usize, count: u64, datatype: Handle, dest: i32, tag: i32, comm: Handle) -> Result {
-    if cx.world().send_now::<false>(buf, count, datatype, dest, tag, comm) {
+    // Below MPI_THREAD_MULTIPLE it has been tried.
+    if global::has_threads() && cx.world().send_now::<false>(buf, count, datatype, dest, tag, comm) {
         return Ok(());
     }
     blocking_send(cx, (buf, count, datatype), (dest, tag, comm), SendMode::Standard)
@@ -56,6 +57,11 @@ fn start_send(
     may_cancel: bool,
 ) -> Result<Option<Body>> {
     let mut world = cx.world();
+    if mode == SendMode::Standard
+        && let Some(started) = world.start_plain_send(raw, envelope, may_cancel)
+    {
+        return started;
+    }
     let place = place(&world, envelope.2)?;
     let send = Outgoing { may_cancel, ..outgoing(&world, raw, envelope, mode)? };
     world.start_send(&place, envelope.2, &send)
@@ -162,7 +168,7 @@ pub fn isend(
     comm: Handle,
     request: Out<Handle>,
 ) -> Result {
-    {
+    if global::has_threads() {
         let mut world = cx.world();
         if world.send_now::<true>(buf, count, datatype, dest, tag, comm) {
             request.set(world.objects.requests.sent()?);

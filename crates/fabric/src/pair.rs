@@ -531,6 +531,11 @@ impl<N: Device, F: Device> Shares for Pair<N, F> {
     fn store(&self, share: Share, word: ShareWord, value: u64) {
         self.near.opened_shares().store(self.here(share), word, value);
     }
+
+    #[inline]
+    fn store_all(&self, share: Share, words: &[(ShareWord, u64)]) {
+        self.near.opened_shares().store_all(self.here(share), words);
+    }
 }
 
 impl<N: Device, F: Device> Pair<N, F> {

@@ -58,6 +58,11 @@ pub trait Shares {
     fn load(&self, share: Share, word: ShareWord) -> u64;
     /// Sets a word of a share.
     fn store(&self, share: Share, word: ShareWord, value: u64);
+    /// Sets words of a share, in this order.
+    #[inline]
+    fn store_all(&self, share: Share, words: &[(ShareWord, u64)]) {
+        words.iter().for_each(|(word, value)| self.store(share, *word, *value));
+    }
 }
 
 /// The shares of a device that has none: there is no value of this type.

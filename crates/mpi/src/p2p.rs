@@ -14,7 +14,7 @@ use crate::status::{ANY_SOURCE, ANY_TAG, Status};
 use crate::world::{World, fault};
 use fabric::{Device, Span};
 use proto::message::matching::{Body as MessageBody, Envelope, Unexpected};
-use proto::{Mode, Want};
+use proto::{Mode, OpId, Want};
 use std::sync::Arc;
 
 /// A message taken out of matching by a matched probe (`MPI_Message`).
@@ -193,6 +193,39 @@ impl<D: Device> World<D> {
         Ok(Buffer { addr, count, ty })
     }
 
+    /// Starts a standard send of a predefined type, if it is this simple; else nothing has been done. As [`World::start_send`].
+    pub fn start_plain_send(
+        &mut self,
+        (addr, count, datatype): (usize, u64, Handle),
+        (dest, tag, comm): (i32, i32, Handle),
+        may_cancel: bool,
+    ) -> Option<Result<Option<Body>>> {
+        let len = plain_len(count, datatype, addr).filter(|len| *len <= isize::MAX as usize)?;
+        let place = &self.objects.comms.get(comm)?.place;
+        if dest as u32 >= place.peers_size() || tag < 0 {
+            return None;
+        }
+        let (to, context) = (place.world_rank(dest as u32) as usize, place.context_for(Purpose::Message));
+        let started = self.begin_send(to, context, tag, Span { addr, len }, Mode::Standard, may_cancel);
+        Some(started.map(|op| op.map(|op| Body::Send(op, Keep::Nothing))))
+    }
+
+    fn begin_send(
+        &mut self,
+        to: usize,
+        context: u64,
+        tag: i32,
+        span: Span,
+        mode: Mode,
+        may_cancel: bool,
+    ) -> Result<Option<OpId>> {
+        let started = match may_cancel {
+            true => self.engine.send_among(to, context, tag, span, mode),
+            false => self.engine.send_for_good(to, context, tag, span, mode),
+        };
+        started.map_err(fault)
+    }
+
     /// Starts a send. `None`: the data has left or been copied.
     pub fn start_send(&mut self, place: &Place, comm: Handle, send: &Outgoing) -> Result<Option<Body>> {
         let Some(to) = peer(place, send.dest, "dest")? else { return Ok(None) };
@@ -202,11 +235,7 @@ impl<D: Device> World<D> {
             _ => pack(&send.buffer)?,
         };
         let mode = if send.mode == SendMode::Synchronous { Mode::Synchronous } else { Mode::Standard };
-        let started = match send.may_cancel {
-            true => self.engine.send_among(to, context, send.tag, span, mode),
-            false => self.engine.send_for_good(to, context, send.tag, span, mode),
-        };
-        match started.map_err(fault)? {
+        match self.begin_send(to, context, send.tag, span, mode, send.may_cancel)? {
             None => {
                 self.release(keep);
                 Ok(None)

@@ -21,7 +21,7 @@ use crate::ring::{CELLS, Cell, TURN_LINES};
 pub const PAGE: usize = 4096;
 /// Shares per rank.
 pub const SHARES: usize = 256;
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 const CONTROL_BYTES: usize = 4 * LINE;
 /// Bytes of a ring.
 pub const RING_BYTES: usize = CELLS * size_of::<Cell>();
@@ -131,11 +131,9 @@ impl Layout {
         self.told(rank, reader) + 8
     }
 
-    /// Share `index` of `rank`.
-    #[inline]
-    pub fn share(&self, rank: usize, index: usize) -> usize {
-        assert!(index < SHARES, "share {index} of {SHARES}");
-        self.row(self.shares, rank, SHARES * LINE) + index * LINE
+    /// The shares of all ranks, a line each, in the order of the ranks.
+    pub fn shares(&self) -> usize {
+        self.shares
     }
 
     /// The ring from `from` to `to`.
@@ -164,7 +162,7 @@ mod tests {
                 (l.sleep(0), l.openings(last) + LINE),
                 (l.opened(0, 0), l.opened(last, last) + size_of::<u32>()),
                 (l.credit(0, 0), l.credit(last, last) + LINE),
-                (l.share(0, 0), l.share(last, SHARES - 1) + LINE),
+                (l.shares(), l.shares() + (last + 1) * SHARES * LINE),
                 if n == 1 {
                     (l.ring(0, 0), l.ring(0, 0)) // there are none
                 } else {

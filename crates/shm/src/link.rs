@@ -13,14 +13,13 @@ use crate::segment::Segment;
 use crate::stores::{Place, Plan, StoreWay, Stores, Told};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use fabric::Span;
-use std::time::Instant;
 
 /// Whether memory of the peer can be reached.
 pub enum Reach {
     /// Not tried yet.
     Unknown,
     /// By single copy, with this process id, as was seen last at this time by the number at this address.
-    Yes { pid: i32, addr: usize, value: u64, seen: Instant },
+    Yes { pid: i32, addr: usize, value: u64, seen_ms: i64 },
     /// Not permitted.
     No,
 }

@@ -1,6 +1,6 @@
 //! The shares of a rank in the segment.
 
-use crate::layout::{Layout, SHARES};
+use crate::layout::{LINE, Layout, SHARES};
 use crate::link::word64;
 use crate::segment::Segment;
 use crate::sync::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use std::cell::Cell;
 /// The segment is the device's that owns this value, and is dropped after it.
 pub struct ShmShares {
     me: Rank,
-    /// Address of the segment.
-    base: usize,
-    layout: Layout,
+    /// How many ranks have some, and the address of the first one.
+    ranks: usize,
+    first: usize,
     /// Which of this rank's have ever been opened, and which one to look at first.
     used: [Cell<bool>; SHARES],
     next: Cell<usize>,
@@ -24,7 +24,8 @@ impl ShmShares {
     /// Those of rank `me`, none of which is open.
     pub fn new(me: Rank, layout: &Layout, segment: &Segment) -> ShmShares {
         let used = [const { Cell::new(false) }; SHARES];
-        ShmShares { me, base: segment.at(0), layout: *layout, used, next: Cell::new(0) }
+        let first = segment.at(layout.shares());
+        ShmShares { me, ranks: layout.ranks(), first, used, next: Cell::new(0) }
     }
 
     /// Those of this rank are what they were before, when it was alone and called itself 0. Nobody else knows any of them.
@@ -40,7 +41,9 @@ impl ShmShares {
     /// Address of the line of a share.
     #[inline]
     fn line(&self, share: Share) -> usize {
-        self.base + self.layout.share(share.owner, share.index as usize)
+        let (owner, index) = (share.owner, share.index as usize);
+        assert!(owner < self.ranks && index < SHARES, "share {index} of rank {owner}");
+        self.first + (owner * SHARES + index) * LINE
     }
 
     #[inline]
@@ -96,5 +99,11 @@ impl Shares for ShmShares {
     #[inline]
     fn store(&self, share: Share, word: ShareWord, value: u64) {
         self.word(share, word).store(value, Ordering::Release);
+    }
+
+    #[inline]
+    fn store_all(&self, share: Share, words: &[(ShareWord, u64)]) {
+        let line = self.line(share);
+        words.iter().for_each(|(word, value)| self.word_of(line, *word).store(*value, Ordering::Release));
     }
 }

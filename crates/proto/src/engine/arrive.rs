@@ -120,11 +120,8 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
-    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
-        if !self.has_place(&envelope, 0) {
-            return false;
-        }
+    /// What the next messages from there, and those to there, have of an RTS.
+    pub(crate) fn heed_rts(&mut self, envelope: &Envelope, offer: &Offer) {
         let peer = &mut self.peers[envelope.source];
         peer.seen = peer.seen.wrapping_add(1);
         peer.came(offer.len, true);
@@ -133,6 +130,14 @@ impl<D: Device> Engine<D> {
             let manner = Manner::of_flags(offer.other);
             habits.came(envelope.source, envelope.context, offer.len as usize, manner, heard);
         }
+    }
+
+    /// RTS: its receive takes it, unless it is cancelled, or it is kept; false if it must stay where it is.
+    fn on_rts(&mut self, envelope: Envelope, offer: Offer) -> bool {
+        if !self.has_place(&envelope, 0) {
+            return false;
+        }
+        self.heed_rts(&envelope, &offer);
         if !self.matching.expects(&envelope) {
             self.counters.count(Event::Unexpected);
             self.matching.keep(envelope, Body::Rts(offer));

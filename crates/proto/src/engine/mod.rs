@@ -41,7 +41,7 @@ use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
 use crate::rendezvous::posting::Backlog;
 use crate::rendezvous::rtr_account::RtrAccount;
-use crate::rendezvous::state::{Ops, State};
+use crate::rendezvous::state::{Ops, Spare, State};
 use crate::rendezvous::{Rendezvous, Rules};
 use fabric::{Device, Distance, Fault, Rank, Span};
 
@@ -96,6 +96,8 @@ pub struct Engine<D: Device> {
     pub(crate) peers: Peers,
     /// Operations that progress by looking: offered, moving, streaming.
     pub(crate) active: Vec<OpId>,
+    /// Memory for long messages.
+    longs: Spare,
     /// What is copied behind sends.
     pub(crate) crossing: Crossing,
     /// RTRs for registered memory.
@@ -173,6 +175,7 @@ impl<D: Device> Engine<D> {
             matching: Matching::new(n, takes_at_once),
             peers: Peers::new(n),
             active: Vec::new(),
+            longs: Spare::default(),
             crossing: Crossing::default(),
             rtrs,
             rcache,
@@ -362,6 +365,7 @@ impl<D: Device> Engine<D> {
             staging: &mut self.staging,
             eager_limits: &mut self.eager_limits,
             learner: &mut self.learner,
+            longs: &mut self.longs,
             active: &mut self.active,
             crossing: &mut self.crossing,
             rtrs: &mut self.rtrs,

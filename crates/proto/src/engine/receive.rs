@@ -9,9 +9,10 @@ use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive};
 use crate::rendezvous::cancel::{claim, is_offered};
 use crate::rendezvous::rtr::Void;
+use crate::rendezvous::shares::read_offer;
 use crate::rendezvous::state::State;
 use fabric::{Device, Distance, Fault, Rank, Reading, Span};
-use wire::head::eager_word;
+use wire::head::{FrameType, Head, Offer, eager_word};
 
 /// What has become of a message that is read where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,11 +39,12 @@ impl<D: Device> Engine<D> {
         if EagerLimit::may_measure(buf.len) && self.eager_limit_mut(source).measures(buf.len) {
             return self.receive_measured(source, head, buf);
         }
-        let len = match self.dev.take_at_once(source, head, buf) {
-            Ok(len) => len,
-            Err(true) => self.look_on(source, head, buf)?,
-            Err(false) => return None,
+        let found = match self.dev.take_at_once(source, head, buf) {
+            Ok(len) => Some(len),
+            Err(true) => self.look_on(source, head, buf),
+            Err(false) => None,
         };
+        let Some(len) = found else { return self.receive_offered(Envelope { source, context, tag }, buf) };
         self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
         Some(len as u64)
     }
@@ -59,6 +61,30 @@ impl<D: Device> Engine<D> {
             }
         }
         None
+    }
+
+    /// Receives a message whose offer lies at the front of its ring, if it is to be copied as a whole by its receiver alone, cannot be cancelled, and
+    /// is so copied now. If not, nothing has been done.
+    #[cold]
+    #[inline(never)]
+    fn receive_offered(&mut self, envelope: Envelope, buf: Span) -> Option<u64> {
+        let Envelope { source, context, tag } = envelope;
+        let frame = self.dev.peek(source)?;
+        let head = Head::decode(frame.head).ok()?;
+        if (head.kind, head.context, head.tag) != (FrameType::Rts, context, tag) {
+            return None;
+        }
+        let offer = read_offer(&self.dev, source, frame.data).ok()?;
+        if offer.other & Offer::FINAL == 0 || offer.len > buf.len as u64 {
+            return None;
+        }
+        if !self.rendezvous().pull(&envelope, &offer, buf.part(0, offer.len as usize)) {
+            return None;
+        }
+        self.dev.pop(source);
+        self.heed_rts(&envelope, &offer);
+        self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
+        Some(offer.len)
     }
 
     /// How often to look for a message before its receive is posted.

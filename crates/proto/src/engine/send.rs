@@ -306,9 +306,11 @@ impl<D: Device> Engine<D> {
         self.has_room()?;
         let id = self.ops.insert(State::Queued(sending, Step::Rts)).expect("there is room for one more");
         let step = self.rendezvous().first_step(id, &mut sending, eager, held);
-        self.ops.set(id, State::Queued(sending, step));
+        if !matches!(step, Step::Rts) || sending.met {
+            self.ops.set(id, State::Queued(sending, step));
+        }
         if self.peers[to].queue.is_empty() && self.peers[to].control.is_empty() {
-            if self.leave(id) {
+            if self.leave_by(id, sending, step) {
                 self.copy_left();
                 return Ok(self.not_done(id));
             }
@@ -424,6 +426,11 @@ impl<D: Device> Engine<D> {
             }
             _ => return true,
         };
+        self.leave_by(id, sending, step)
+    }
+
+    /// Does that step of a send; false if there is no room.
+    fn leave_by(&mut self, id: OpId, sending: Sending, step: Step) -> bool {
         let left = match step {
             Step::Eager => self.leave_eager(id, sending),
             Step::ZeroCopy(held) => self.leave_zero_copy(id, sending, held),

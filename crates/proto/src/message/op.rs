@@ -245,11 +245,18 @@ impl<S: Standing> Ops<S> {
     /// The operation goes on to another state.
     #[inline]
     pub fn set(&mut self, id: OpId, state: S) {
+        self.replace(id, state);
+    }
+
+    /// The same; the state it leaves.
+    #[inline]
+    pub fn replace(&mut self, id: OpId, state: S) -> S {
         let op = self.get_mut(id).expect("the operation is pending");
         debug_assert!(op.state.may_become(&state), "{:?} cannot become {state:?}", op.state);
         let (before, after) = (op.state.needs_care() as u32, state.needs_care() as u32);
-        op.state = state;
+        let left = std::mem::replace(&mut op.state, state);
         self.care = self.care + after - before;
+        left
     }
 
     /// Whether some operation gets on only if this rank looks.

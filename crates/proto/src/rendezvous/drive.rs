@@ -385,7 +385,7 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// Nothing of a message is under way any more, nor held; what has gone wrong, if anything.
-    fn end_well(&mut self, id: OpId, failure: Option<Box<Failure>>) {
+    pub(super) fn end_well(&mut self, id: OpId, failure: Option<Box<Failure>>) {
         let Some(State::Long(long)) = self.ops.get_mut(id).map(|op| &mut op.state) else { return };
         assert_eq!(long.posted.open, 0, "a message ends with its transfers");
         let ends = Outcome { failure: failure.or(long.outcome.failure.take()), ..long.outcome };
@@ -396,7 +396,9 @@ impl<D: Device> Rendezvous<'_, D> {
         let (peer, len, side, way) = (long.message.peer, long.message.len, long.side, long.way());
         self.tell_end(peer, len, side, way);
         self.learner.ended_at(id, &*self.dev);
-        self.ops.set(id, State::Done(ends));
+        if let State::Long(long) = self.ops.replace(id, State::Done(ends)) {
+            self.longs.keep(long);
+        }
     }
 
     /// Tells observers that a rendezvous has ended.

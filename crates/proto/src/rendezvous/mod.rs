@@ -39,12 +39,12 @@ use crate::message::peers::Peers;
 use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
 use learner::Learner;
-use movers::Mover;
 use movers::port::{Aside, Turn};
+use movers::{Mover, both};
 use posting::Backlog;
 use rtr_account::RtrAccount;
 use shares::read_offer;
-use state::{Long, Ops, State};
+use state::{Long, Ops, Spare, State};
 use wire::Malformed;
 use wire::head::{FrameType, Head};
 
@@ -72,6 +72,8 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     /// By distance.
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
     pub learner: &'a mut Learner,
+    /// Memory for long messages.
+    pub longs: &'a mut Spare,
     /// Operations that progress by looking: offered, moving, streaming.
     pub active: &'a mut Vec<OpId>,
     /// What is copied behind sends.
@@ -174,18 +176,35 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
-        if self.only_waits() {
-            return false;
-        }
-        self.pump_all(Side::Receive) || self.pump_all(Side::Send)
+        let (moved, is_all) = self.take_answers();
+        moved | (!is_all && (self.pump_all(Side::Receive) || self.pump_all(Side::Send)))
     }
 
-    /// Whether all that progresses by looking are offers that nobody has answered: what a wait finds most of the time.
-    fn only_waits(&self) -> bool {
-        self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
-            Some(State::Long(long)) => !long.has_failed() && self.is_unanswered(long),
-            _ => false,
-        })
+    /// Ends the sends whose receivers have copied them as a whole: whether there were any, and whether all others are offers that nobody has
+    /// answered, which is what a wait finds most of the time.
+    fn take_answers(&mut self) -> (bool, bool) {
+        let (mut kept, mut is_all) = (0, true);
+        for at in 0..self.active.len() {
+            let id = self.active[at];
+            let offer = match self.ops.get(id).map(|op| &op.state) {
+                Some(State::Long(long)) if !long.has_failed() => long.machine.awaits(),
+                _ => None,
+            };
+            let is_answered = |share, word| self.dev.opened_shares().load(share, word) != 0;
+            match offer {
+                Some((share, word)) if !is_answered(share, word) => {}
+                Some((share, _)) if both::leaves_pulled(self.dev.opened_shares(), share) => {
+                    self.end_well(id, None);
+                    continue;
+                }
+                _ => is_all = false,
+            }
+            self.active[kept] = id;
+            kept += 1;
+        }
+        let moved = kept < self.active.len();
+        self.active.truncate(kept);
+        (moved, is_all)
     }
 
     /// Whether a message has told in a share where it lies, and its receiver nothing yet.

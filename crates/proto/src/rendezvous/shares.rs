@@ -41,10 +41,12 @@ impl<D: Device> Rendezvous<'_, D> {
         let message = Message { protocol: None, peer, local, peer_op, len: local.len as u64 };
         let course = if machine.has_begun() { Course::Moving } else { Course::Offered };
         let machine = Machine::BothSend(machine);
-        let mut long = Box::new(Long::new(course, Side::Send, message, context, s.outcome(), machine, 0));
+        let long = Long::new(course, Side::Send, message, context, s.outcome(), machine, 0);
+        let mut long = self.longs.hold(long);
         let begin = |port: &mut RankPort<D>| long.machine.on(Happening::Start, &long.message, port);
         let step = self.with_port_of(id, &s.envelope(), begin);
         if matches!(step, Step::NoRoom) {
+            self.longs.keep(long);
             return false;
         }
         self.counters.happened(Notice::RendezvousBegun, [peer as u64, local.len as u64, 1]);
@@ -68,12 +70,33 @@ impl<D: Device> Rendezvous<'_, D> {
         self.ops.set(id, State::Long(long));
     }
 
+    /// Copies a message that is offered to where its receive wants it, and tells its sender of the match and the end together; false if it is not to be
+    /// copied as a whole by this side alone, or cannot be: then nothing has been told.
+    pub(crate) fn pull(&mut self, envelope: &Envelope, offer: &Offer, local: Span) -> bool {
+        let from = envelope.source;
+        let is_pulled = offer.other & Offer::ALONE != 0 && both::is_pulled_whole(local.len);
+        if !is_pulled || offer.share == Offer::NO_SHARE || offer.addr == Offer::BY_FRAMES {
+            return false;
+        }
+        let share = Share { owner: from, index: offer.share };
+        let copy = |port: &mut RankPort<D>| both::pull(share, offer.addr as usize, local, port);
+        if !self.dev.reach(from) || self.with_port_of(OpId(0), envelope, copy).is_err() {
+            return false;
+        }
+        self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
+        self.tell_end(from, offer.len, Side::Receive, Way::Both);
+        true
+    }
+
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
     /// frames otherwise. In a call that posts a receive the copy may be left ([`super::crossing`]).
     pub(crate) fn begin_receive(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
         let receive = self.ops.posted(id);
         let is_alone = offer.other & Offer::ALONE != 0;
-        self.meet_rts(id, &envelope, !is_alone && offer.addr != Offer::BY_FRAMES);
+        let takes = !is_alone && offer.addr != Offer::BY_FRAMES;
+        if receive.long || takes {
+            self.meet_rts(id, &envelope, takes);
+        }
         let outcome = Outcome::of_receive(&envelope, offer.len, receive.buf);
         let (from, len) = (envelope.source, outcome.len as usize);
         self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
@@ -98,7 +121,8 @@ impl<D: Device> Rendezvous<'_, D> {
             step => {
                 let (context, machine) = (envelope.context, Machine::BothReceive(machine));
                 let long = Long::new(Course::Moving, Side::Receive, message, context, outcome, machine, 0);
-                return self.begin_copy(id, Box::new(long), &step);
+                let long = self.longs.hold(long);
+                return self.begin_copy(id, long, &step);
             }
         };
         self.tell_end(from, offer.len, Side::Receive, Way::Both);

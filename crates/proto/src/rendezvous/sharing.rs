@@ -33,8 +33,9 @@ impl<D: Device> Sharing for RankPort<'_, D> {
         self.dev.opened_shares().load(share, word)
     }
 
-    fn set_word(&mut self, share: Share, word: ShareWord, value: u64) {
-        self.dev.opened_shares().store(share, word, value);
+    #[inline]
+    fn set_words(&mut self, share: Share, words: &[(ShareWord, u64)]) {
+        self.dev.opened_shares().store_all(share, words);
     }
 
     fn add_word(&mut self, share: Share, word: ShareWord, value: u64) -> u64 {

@@ -241,6 +241,30 @@ impl Long {
     }
 }
 
+/// Memory of long messages that have ended, for those to come: windows of them come and go.
+#[derive(Default)]
+#[allow(clippy::vec_box)] // they are handed out as they are
+pub(crate) struct Spare(Vec<Box<Long>>);
+
+/// How many are kept.
+const SPARE: usize = 128;
+
+impl Spare {
+    /// The message, in memory that one has left, or new.
+    pub fn hold(&mut self, long: Long) -> Box<Long> {
+        let Some(mut memory) = self.0.pop() else { return Box::new(long) };
+        *memory = long;
+        memory
+    }
+
+    /// The message in this memory is over.
+    pub fn keep(&mut self, memory: Box<Long>) {
+        if self.0.len() < SPARE {
+            self.0.push(memory);
+        }
+    }
+}
+
 /// The operations of a rank.
 pub(crate) type Ops = op::Ops<State>;
 

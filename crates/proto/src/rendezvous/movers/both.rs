@@ -30,7 +30,7 @@ use super::port::{Aside, Port, Turn};
 use super::{Happening, Message, Mover, Step, Withdrawal};
 use crate::choice::tuning::PIECE_MIN;
 use crate::message::op::{Failure, Side};
-use fabric::{Fault, Share, ShareWord};
+use fabric::{Fault, Share, ShareWord, Shares, Span};
 use wire::head::{FrameType, Offer};
 
 /// What [`ShareWord::Failed`] counts, in fields of 20 bits: copies that failed, and whose buffer it was, if
@@ -57,6 +57,45 @@ fn failed(fault: Fault, side: Side) -> (u64, Box<Failure>) {
     let (word, whose) =
         if of_sender { (BAD_SEND_BUFFER, Side::Send) } else { (BAD_RECEIVE_BUFFER, Side::Receive) };
     (word, Box::new(Failure::Buffer { side: whose, own: local }))
+}
+
+/// Whether a message whose sender does not help is copied as a whole when it meets its receive, which takes longer than a message takes to leave.
+pub(crate) fn is_pulled_whole(len: usize) -> bool {
+    (LONG..=PIECE_MAX).contains(&len)
+}
+
+/// Copies the whole of a message by its receiver; what went wrong, of which nothing has been told.
+pub(crate) fn pull(share: Share, remote: usize, local: Span, port: &mut impl Port) -> Result<(), Fault> {
+    if local.len > 0 {
+        port.copy_across(Side::Receive, local, remote)?;
+    }
+    tell_pulled(share, local, port);
+    Ok(())
+}
+
+/// The receiver is done with a message that nobody else has copied: its sender learns of the match and the end together, by one line.
+fn tell_pulled(share: Share, local: Span, port: &mut impl Port) {
+    let words = [
+        (ShareWord::Length, local.len as u64),
+        (ShareWord::Claim, Claims::whole(local.len).0),
+        (ShareWord::Done, local.len as u64),
+        (ShareWord::Left, 1),
+        (ShareWord::Partner, local.addr.max(1) as u64),
+    ];
+    port.set_words(share, &words);
+    port.wake();
+}
+
+/// Whether the receiver of an RTS has copied the message as a whole and left its share: then the sender does, too, and has nothing else to do.
+pub(crate) fn leaves_pulled(shares: &impl Shares, share: Share) -> bool {
+    let word = |word| shares.load(share, word);
+    let is_over = word(ShareWord::Left) == 1
+        && word(ShareWord::Failed) == 0
+        && word(ShareWord::Done) == word(ShareWord::Length);
+    if is_over {
+        shares.store(share, ShareWord::Left, 2);
+    }
+    is_over
 }
 
 /// The sending side.
@@ -230,7 +269,7 @@ impl Receiver {
 
     /// Whether the message is copied as a whole when this begins, which takes longer than a message takes to leave.
     pub fn is_pulled_whole(&self) -> bool {
-        self.copying.alone && (LONG..=PIECE_MAX).contains(&self.copying.len)
+        self.copying.alone && is_pulled_whole(self.copying.len)
     }
 
     /// The copy begins with a look, not with the start: that of a message that [is pulled whole](Receiver::is_pulled_whole), so that its sender, which
@@ -383,27 +422,17 @@ impl Copying {
     /// Copies the whole message at once; its sender learns of the match and the end together, by
     /// one line.
     fn pull_whole(&mut self, message: &Message, port: &mut impl Port) -> Step {
-        let (share, len) = (self.share, self.len);
-        if len > 0
-            && let Err(fault) = port.copy_across(self.side, message.local.part(0, len), self.remote)
-        {
-            if fault == Fault::NotPermitted {
-                return Step::Frames;
+        let local = message.local.part(0, self.len);
+        match pull(self.share, self.remote, local, port) {
+            Ok(()) => {}
+            Err(Fault::NotPermitted) => return Step::Frames,
+            Err(fault) => {
+                let (word, failure) = failed(fault, self.side);
+                port.set_word(self.share, ShareWord::Failed, word);
+                self.failure = Some(failure);
+                tell_pulled(self.share, local, port);
             }
-            let (word, failure) = failed(fault, self.side);
-            port.set_word(share, ShareWord::Failed, word);
-            self.failure = Some(failure);
         }
-        for (word, value) in [
-            (ShareWord::Length, len as u64),
-            (ShareWord::Claim, Claims::whole(len).0),
-            (ShareWord::Done, len as u64),
-            (ShareWord::Left, 1),
-            (ShareWord::Partner, message.local.addr.max(1) as u64),
-        ] {
-            port.set_word(share, word, value);
-        }
-        port.wake();
         self.end()
     }
 

@@ -54,7 +54,11 @@ pub trait Sharing {
     /// Reads a word of a share.
     fn word(&self, share: Share, word: ShareWord) -> u64;
     /// Sets a word of a share.
-    fn set_word(&mut self, share: Share, word: ShareWord, value: u64);
+    fn set_word(&mut self, share: Share, word: ShareWord, value: u64) {
+        self.set_words(share, &[(word, value)]);
+    }
+    /// Sets words of a share, in this order.
+    fn set_words(&mut self, share: Share, words: &[(ShareWord, u64)]);
     /// Adds to a word of a share, modulo 2^64, and returns what it held before.
     fn add_word(&mut self, share: Share, word: ShareWord, value: u64) -> u64;
     /// Wakes the other side, which may sleep and sees a share only by looking.

@@ -74,10 +74,12 @@ impl Sharing for Script {
         self.share[word as usize]
     }
 
-    fn set_word(&mut self, share: Share, word: ShareWord, value: u64) {
+    fn set_words(&mut self, share: Share, words: &[(ShareWord, u64)]) {
         assert_eq!(share.index, 3);
-        self.share[word as usize] = value;
-        self.note(format!("{word:?} := {value:#x}"));
+        for (word, value) in words {
+            self.share[*word as usize] = *value;
+            self.note(format!("{word:?} := {value:#x}"));
+        }
     }
 
     fn add_word(&mut self, share: Share, word: ShareWord, value: u64) -> u64 {
