@@ -426,20 +426,23 @@ impl<D: Device> World<D> {
         if request.shared {
             return Some((Status::EMPTY, false));
         }
-        if let Some(Body::Receive(op, Origin::Rank(source), None)) = &request.body {
-            let (tag, len) = self.engine.take_plain(*op)?;
-            let (status, is_persistent) = (Status::new(*source, tag, len), request.recipe.is_some());
-            if is_persistent {
-                self.objects.requests.get_mut(handle)?.body = None;
-            } else {
-                self.objects.requests.forget(handle);
-            }
-            return Some((status, is_persistent));
+        let (op, source) = match &request.body {
+            Some(Body::Receive(op, Origin::Rank(source), None)) => (*op, Some(*source)),
+            Some(Body::Send(op, Keep::Nothing)) => (*op, None),
+            _ => return self.take_ended(handle),
+        };
+        let (tag, len) = self.engine.take_plain(op)?;
+        let status = source.map_or(Status::EMPTY, |source| Status::new(source, tag, len));
+        let is_persistent = request.recipe.is_some();
+        if is_persistent {
+            self.objects.requests.get_mut(handle)?.body = None;
+        } else {
+            self.objects.requests.forget(handle);
         }
-        self.take_ended(handle)
+        Some((status, is_persistent))
     }
 
-    /// As [`World::take_plain`], for what is not a simple receive.
+    /// As [`World::take_plain`], for what is not a simple message.
     #[inline(never)]
     fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {
         let request = self.objects.requests.get_mut(handle)?;

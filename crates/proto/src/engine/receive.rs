@@ -2,11 +2,12 @@
 
 use crate::choice::eager_limit::EagerLimit;
 use crate::choice::facts::Path;
+use crate::choice::way::Way;
 use crate::engine::Engine;
 use crate::engine::arrive::matched;
 use crate::event::{Event, Notice};
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
-use crate::message::op::{OpId, Outcome, Receive};
+use crate::message::op::{OpId, Outcome, Receive, Side};
 use crate::rendezvous::cancel::{claim, is_offered};
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::shares::read_offer;
@@ -68,14 +69,9 @@ impl<D: Device> Engine<D> {
     #[cold]
     #[inline(never)]
     fn receive_offered(&mut self, envelope: Envelope, buf: Span) -> Option<u64> {
-        let Envelope { source, context, tag } = envelope;
-        let frame = self.dev.peek(source)?;
-        let head = Head::decode(frame.head).ok()?;
-        if (head.kind, head.context, head.tag) != (FrameType::Rts, context, tag) {
-            return None;
-        }
-        let offer = read_offer(&self.dev, source, frame.data).ok()?;
-        if offer.other & Offer::FINAL == 0 || offer.len > buf.len as u64 {
+        let source = envelope.source;
+        let (found, offer) = self.offer_at_front(source)?;
+        if found != envelope || offer.other & Offer::FINAL == 0 || offer.len > buf.len as u64 {
             return None;
         }
         if !self.rendezvous().pull(&envelope, &offer, buf.part(0, offer.len as usize)) {
@@ -84,7 +80,31 @@ impl<D: Device> Engine<D> {
         self.dev.pop(source);
         self.heed_rts(&envelope, &offer);
         self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
+        self.counters.happened(Notice::RendezvousBegun, [source as u64, offer.len, 0]);
+        self.rendezvous().tell_end(source, offer.len, Side::Receive, Way::Both);
         Some(offer.len)
+    }
+
+    /// The offer at the front of the ring from there, if it is one.
+    #[inline]
+    fn offer_at_front(&mut self, source: Rank) -> Option<(Envelope, Offer)> {
+        let frame = self.dev.peek(source)?;
+        let Head { kind, context, tag, .. } = Head::decode(frame.head).ok()?;
+        let offer = (kind == FrameType::Rts).then(|| read_offer(&self.dev, source, frame.data))?;
+        Some((Envelope { source, context, tag }, offer.ok()?))
+    }
+
+    /// Takes the offer at the front of its ring that this receive alone is for: it need not wait first to be found.
+    fn take_offer(&mut self, want: &Want) -> Option<(Envelope, Offer)> {
+        let source = want.source?;
+        let (envelope, offer) = self.offer_at_front(source)?;
+        if !want.accepts(&envelope) || !self.matching.leaves(&envelope) || !claim(&self.dev, source, &offer) {
+            return None;
+        }
+        self.dev.pop(source);
+        self.heed_rts(&envelope, &offer);
+        self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
+        Some((envelope, offer))
     }
 
     /// How often to look for a message before its receive is posted.
@@ -142,10 +162,16 @@ impl<D: Device> Engine<D> {
     fn receive_otherwise(&mut self, want: Want, buf: Span) -> Result<OpId, Fault> {
         let expects = self.expects_rendezvous(&want, buf.len);
         let long = expects || self.may_be_asked(&want, buf.len);
+        self.has_room()?; // or a message that has arrived would be lost
+        if expects && let Some((envelope, offer)) = self.take_offer(&want) {
+            let id = self.insert_receive(Receive::new(want, buf))?;
+            self.begin_offered(id, envelope, offer);
+            return Ok(id);
+        }
         if expects && let Err(fault) = self.look_before_receive(want.source) {
             self.fault = Some(fault);
         }
-        self.has_room()?; // or a message that has arrived would be lost
+        self.has_room()?;
         if let Some(message) = self.take_arrived(&want) {
             return self.receive_unexpected(want, message, buf);
         }
@@ -345,6 +371,11 @@ impl<D: Device> Engine<D> {
         matches!(body, Some(Body::Rts(_) | Body::Long(..) | Body::Coming(..)))
     }
 
+    /// An offer has met the receive that is being posted.
+    fn begin_offered(&mut self, id: OpId, envelope: Envelope, offer: Offer) {
+        self.posting(|engine| engine.rendezvous().begin_receive(id, envelope, offer));
+    }
+
     fn receive_unexpected(&mut self, want: Want, message: Unexpected, buf: Span) -> Result<OpId, Fault> {
         let id = self.insert_receive(Receive::new(want, buf))?;
         self.counters.happened(Notice::Matched, matched(&message.envelope, message.body.len(), true));
@@ -359,9 +390,7 @@ impl<D: Device> Engine<D> {
                 self.deliver(id, message.envelope, data);
                 self.dev.release(message.envelope.source, data);
             }
-            Body::Rts(offer) => {
-                self.posting(|engine| engine.rendezvous().begin_receive(id, message.envelope, offer));
-            }
+            Body::Rts(offer) => self.begin_offered(id, message.envelope, offer),
             Body::Long(rts, bytes) => {
                 self.rendezvous().begin_long(id, message.envelope, rts, span(&bytes));
                 self.matching.memory.give(bytes);

@@ -243,13 +243,13 @@ impl<S: Standing> Ops<S> {
     }
 
     /// The operation goes on to another state.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, id: OpId, state: S) {
         self.replace(id, state);
     }
 
     /// The same; the state it leaves.
-    #[inline]
+    #[inline(always)]
     pub fn replace(&mut self, id: OpId, state: S) -> S {
         let op = self.get_mut(id).expect("the operation is pending");
         debug_assert!(op.state.may_become(&state), "{:?} cannot become {state:?}", op.state);

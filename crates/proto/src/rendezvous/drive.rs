@@ -402,7 +402,7 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// Tells observers that a rendezvous has ended.
-    pub(super) fn tell_end(&mut self, peer: Rank, len: u64, side: Side, way: Way) {
+    pub(crate) fn tell_end(&mut self, peer: Rank, len: u64, side: Side, way: Way) {
         let sends = side == Side::Send;
         self.counters.happened(Notice::RendezvousEnded, [peer as u64, len, sends.into(), way as u64]);
     }

@@ -188,6 +188,7 @@ impl<D: Device> Rendezvous<'_, D> {
             let id = self.active[at];
             let offer = match self.ops.get(id).map(|op| &op.state) {
                 Some(State::Long(long)) if !long.has_failed() => long.machine.awaits(),
+                _ if self.is_over(id) => continue, // what was left has been copied
                 _ => None,
             };
             let is_answered = |share, word| self.dev.opened_shares().load(share, word) != 0;
@@ -236,11 +237,20 @@ impl<D: Device> Rendezvous<'_, D> {
 
     /// Copies what was left for a message that has left, if it is still to be copied.
     pub(crate) fn copy_left(&mut self, id: OpId) {
-        let Some(at) = self.active.iter().position(|active| *active == id) else { return };
         self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
-        if self.look_at(id).1 {
+        let (_, needs_no_more) = self.look_at(id);
+        // One that has ended by that is dropped in the next look around.
+        if needs_no_more
+            && !self.is_over(id)
+            && let Some(at) = self.active.iter().position(|active| *active == id)
+        {
             self.active.remove(at);
         }
+    }
+
+    /// Whether an operation has ended.
+    fn is_over(&self, id: OpId) -> bool {
+        self.ops.get(id).is_none_or(|op| matches!(op.state, State::Done(_)))
     }
 
     /// Whether a long send of this rank is under way by a share. Then its receiver, which takes its own

@@ -35,20 +35,19 @@ impl<D: Device> Rendezvous<'_, D> {
         id: OpId,
         s: Sending,
         peer_op: u32,
-        machine: both::Sender,
+        mut machine: both::Sender,
     ) -> bool {
         let Sending { to: peer, context, data: local, .. } = s;
         let message = Message { protocol: None, peer, local, peer_op, len: local.len as u64 };
         let course = if machine.has_begun() { Course::Moving } else { Course::Offered };
-        let machine = Machine::BothSend(machine);
-        let long = Long::new(course, Side::Send, message, context, s.outcome(), machine, 0);
-        let mut long = self.longs.hold(long);
-        let begin = |port: &mut RankPort<D>| long.machine.on(Happening::Start, &long.message, port);
+        let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
         let step = self.with_port_of(id, &s.envelope(), begin);
         if matches!(step, Step::NoRoom) {
-            self.longs.keep(long);
             return false;
         }
+        let machine = Machine::BothSend(machine);
+        let long = Long::new(course, Side::Send, message, context, s.outcome(), machine, 0);
+        let long = self.longs.hold(long);
         self.counters.happened(Notice::RendezvousBegun, [peer as u64, local.len as u64, 1]);
         self.learner.forget(id);
         self.tell_host(id, peer, local.len, long.way());
@@ -80,12 +79,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let share = Share { owner: from, index: offer.share };
         let copy = |port: &mut RankPort<D>| both::pull(share, offer.addr as usize, local, port);
-        if !self.dev.reach(from) || self.with_port_of(OpId(0), envelope, copy).is_err() {
-            return false;
-        }
-        self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
-        self.tell_end(from, offer.len, Side::Receive, Way::Both);
-        true
+        self.dev.reach(from) && self.with_port_of(OpId(0), envelope, copy).is_ok()
     }
 
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
@@ -101,32 +95,54 @@ impl<D: Device> Rendezvous<'_, D> {
         let (from, len) = (envelope.source, outcome.len as usize);
         self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
         let local = receive.buf.part(0, len);
-        let message = Message { protocol: None, peer: from, local, peer_op: offer.op, len: offer.len };
+        let is_left = self.crossing.posts && is_alone && both::is_pulled_whole(len) && self.crossing.met(id);
+        if !is_left && self.pull(&envelope, &offer, local) {
+            return self.end_receive(id, offer.len, outcome);
+        }
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
         if offer.share == Offer::NO_SHARE || by_frames || (len > 0 && !self.dev.reach(from)) {
+            let message = Message { protocol: None, peer: from, local, peer_op: offer.op, len: offer.len };
             return self.ask_for_frames(id, Asked::of(&message, envelope.context, outcome));
         }
         let share = Share { owner: from, index: offer.share };
         let mut machine = both::Receiver::new(share, offer.addr as usize, len, is_alone, self.duty(from));
-        if self.crossing.posts && machine.is_pulled_whole() && self.crossing.met(id) {
+        if is_left {
             machine.postpone();
         }
+        self.begin_with(id, envelope, offer, machine, (local, outcome));
+    }
+
+    /// Begins a receive by this machine.
+    fn begin_with(
+        &mut self,
+        id: OpId,
+        envelope: Envelope,
+        offer: Offer,
+        mut machine: both::Receiver,
+        (local, outcome): (Span, Outcome),
+    ) {
+        let (peer, context) = (envelope.source, envelope.context);
+        let message = Message { protocol: None, peer, local, peer_op: offer.op, len: offer.len };
         let begin = |port: &mut RankPort<D>| machine.on(Happening::Start, &message, port);
-        let failure = match self.with_port_of(id, &envelope, begin) {
-            Step::Done => outcome.failure,
-            Step::Spoilt(failure) => Some(failure),
-            Step::Frames => {
-                return self.ask_for_frames(id, Asked::of(&message, envelope.context, outcome));
+        match self.with_port_of(id, &envelope, begin) {
+            Step::Done => self.end_receive(id, offer.len, outcome),
+            Step::Spoilt(failure) => {
+                self.end_receive(id, offer.len, Outcome { failure: Some(failure), ..outcome })
             }
+            Step::Frames => self.ask_for_frames(id, Asked::of(&message, context, outcome)),
             step => {
-                let (context, machine) = (envelope.context, Machine::BothReceive(machine));
+                let machine = Machine::BothReceive(machine);
                 let long = Long::new(Course::Moving, Side::Receive, message, context, outcome, machine, 0);
                 let long = self.longs.hold(long);
-                return self.begin_copy(id, long, &step);
+                self.begin_copy(id, long, &step);
             }
-        };
-        self.tell_end(from, offer.len, Side::Receive, Way::Both);
-        self.ops.set(id, State::Done(Outcome { failure, ..outcome }));
+        }
+    }
+
+    /// A receive ends with its beginning.
+    fn end_receive(&mut self, id: OpId, len: u64, outcome: Outcome) {
+        self.tell_end(outcome.source, len, Side::Receive, Way::Both);
+        self.ops.set(id, State::Done(outcome));
     }
 }
 
