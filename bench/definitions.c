@@ -13,27 +13,28 @@ enum { WINDOW = 64, TAG = 1, TAG_ANSWER = 2 };
 static char *out, *in, answer[4];
 static MPI_Request requests[2 * WINDOW];
 static int peer;
+static MPI_Comm world; /* of the benchmark at hand */
 
 static void send_all(int n, MPI_Request *r)
 {
 	for (int i = 0; i < WINDOW; i++)
-		MPI_Isend(out, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &r[i]);
+		MPI_Isend(out, n, MPI_CHAR, peer, TAG, world, &r[i]);
 }
 
 static void receive_all(int n, MPI_Request *r)
 {
 	for (int i = 0; i < WINDOW; i++)
-		MPI_Irecv(in, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &r[i]);
+		MPI_Irecv(in, n, MPI_CHAR, peer, TAG, world, &r[i]);
 }
 
 static void send_answer(void)
 {
-	MPI_Send(answer, sizeof answer, MPI_CHAR, peer, TAG_ANSWER, MPI_COMM_WORLD);
+	MPI_Send(answer, sizeof answer, MPI_CHAR, peer, TAG_ANSWER, world);
 }
 
 static void receive_answer(void)
 {
-	MPI_Recv(answer, sizeof answer, MPI_CHAR, peer, TAG_ANSWER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Recv(answer, sizeof answer, MPI_CHAR, peer, TAG_ANSWER, world, MPI_STATUS_IGNORE);
 }
 
 static double ping_pong(size_t size, long count)
@@ -42,10 +43,10 @@ static double ping_pong(size_t size, long count)
 	double begin = now();
 	for (long i = 0; i < count; i++) {
 		if (bench.rank == 0)
-			MPI_Send(out, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD);
-		MPI_Recv(in, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Send(out, n, MPI_CHAR, peer, TAG, world);
+		MPI_Recv(in, n, MPI_CHAR, peer, TAG, world, MPI_STATUS_IGNORE);
 		if (bench.rank == 1)
-			MPI_Send(out, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD);
+			MPI_Send(out, n, MPI_CHAR, peer, TAG, world);
 	}
 	return (now() - begin) / 2;
 }
@@ -53,8 +54,8 @@ static double ping_pong(size_t size, long count)
 static double persistent(size_t size, long count)
 {
 	MPI_Request send, receive;
-	MPI_Send_init(out, (int)size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &send);
-	MPI_Recv_init(in, (int)size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &receive);
+	MPI_Send_init(out, (int)size, MPI_CHAR, peer, TAG, world, &send);
+	MPI_Recv_init(in, (int)size, MPI_CHAR, peer, TAG, world, &receive);
 	double begin = now();
 	for (long i = 0; i < count; i++) {
 		MPI_Request *first = bench.rank == 0 ? &send : &receive, *second = bench.rank == 0 ? &receive : &send;
@@ -107,8 +108,8 @@ static double ping_ping(size_t size, long count)
 	MPI_Request request;
 	double begin = now();
 	for (long i = 0; i < count; i++) {
-		MPI_Isend(out, (int)size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &request);
-		MPI_Recv(in, (int)size, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Isend(out, (int)size, MPI_CHAR, peer, TAG, world, &request);
+		MPI_Recv(in, (int)size, MPI_CHAR, peer, TAG, world, MPI_STATUS_IGNORE);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	}
 	return now() - begin;
@@ -119,7 +120,7 @@ static double round_the_ring(size_t size, long count)
 	int n = (int)size;
 	double begin = now();
 	for (long i = 0; i < count; i++)
-		MPI_Sendrecv(out, n, MPI_CHAR, peer, TAG, in, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, n, MPI_CHAR, peer, TAG, in, n, MPI_CHAR, peer, TAG, world, MPI_STATUS_IGNORE);
 	return now() - begin;
 }
 
@@ -128,10 +129,10 @@ static double both_neighbours(size_t size, long count)
 	int n = (int)size;
 	double begin = now();
 	for (long i = 0; i < count; i++) {
-		MPI_Isend(out, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &requests[0]);
-		MPI_Isend(out, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, &requests[1]);
-		MPI_Recv(in, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		MPI_Recv(in, n, MPI_CHAR, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Isend(out, n, MPI_CHAR, peer, TAG, world, &requests[0]);
+		MPI_Isend(out, n, MPI_CHAR, peer, TAG, world, &requests[1]);
+		MPI_Recv(in, n, MPI_CHAR, peer, TAG, world, MPI_STATUS_IGNORE);
+		MPI_Recv(in, n, MPI_CHAR, peer, TAG, world, MPI_STATUS_IGNORE);
 		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	}
 	return now() - begin;
@@ -190,8 +191,11 @@ int main(int argc, char **argv)
 		if (!bench_wanted(definitions[k].name))
 			continue;
 		bench_fill(in, bench.max, -1);
+		/* OSU's are jobs of their own, IMB makes a communicator for each: what one does tells a library nothing of the next. */
+		MPI_Comm_dup(MPI_COMM_WORLD, &world);
 		for (size_t size = bench_first(); size <= bench.max; size = bench_next(size))
 			measure(&definitions[k], size);
+		MPI_Comm_free(&world);
 	}
 	return bench_stop();
 }

@@ -347,8 +347,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.most_ns = self.known_ns[best].value().unwrap_or(f64::INFINITY);
     }
 
-    /// Takes in what a group of the way in use took. What the best way takes longer than before the others would, too: an application that computes for
-    /// longer makes none of them better, and by how much they differ was measured.
+    /// Takes in what a group of the way in use took. What the best way takes longer than before, or less, the others would, too: an application that
+    /// computes for longer makes none of them better, and by how much they differ was measured.
     fn learn(&mut self, took_ns: f64) {
         let way = usize::from(self.way);
         let ratio = self.known_ns[self.best()].value().map_or(0.0, |best_ns| took_ns / best_ns);
@@ -386,7 +386,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
         self.known_ns[way].observe(&SETTLED, took_ns);
         let more_ns = self.known_ns[way].value().unwrap_or(ns) - ns;
-        if is_best && more_ns > 0.0 {
+        if is_best {
             let others = self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way);
             others.for_each(|(_, known)| known.add(more_ns));
         }
@@ -460,6 +460,19 @@ mod tests {
             *now_ns += ways.iter().map(|way| takes[*way]).sum::<u64>();
         }
         count
+    }
+
+    /// What the others are known to take follows the best way up and down: by how much they differ stays.
+    #[test]
+    fn the_others_follow_the_best_way() {
+        let (mut comparison, mut now_ns) = (Comparison::new(0, 2, 4, 0), 0);
+        play(&mut comparison, &mut now_ns, 200, [1000, 1300]);
+        for _ in 0..100 {
+            play(&mut comparison, &mut now_ns, 40, [1150, 1450]);
+            play(&mut comparison, &mut now_ns, 40, [1000, 1300]);
+        }
+        let known: Vec<_> = comparison.known_ns().collect();
+        assert!(known[1].1 - known[0].1 < 400.0, "{known:?}");
     }
 
     /// A window of a way that is far slower shows that alone, and is not begun again where the application goes on to do something else.

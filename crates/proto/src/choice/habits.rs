@@ -108,8 +108,10 @@ impl Course {
 const BUSY: f64 = 20.0;
 /// Habits that are kept; when there are more, all begin anew.
 const HABITS_MAX: usize = 4096;
-/// Messages of others after which a habit is not said to be trying any more: its messages may have ended.
+/// After so many messages of others a habit is not said to be trying any more, for its messages may have ended; or after the time that so many
+/// of its own take: windows are few.
 const PATIENCE: u32 = 1024;
+const PATIENCE_USES: f64 = 512.0;
 /// Messages of a peer after which an RTS in a manner is the first of a group that tries it.
 const APART: u32 = 128;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
@@ -117,14 +119,32 @@ const SETTLE: u16 = 4;
 /// The same of messages that fit no block: groups of half as many uses take longer than what disturbs others, and each that goes in a slower manner costs more.
 const LONG: (u16, u16) = (SETTLE / 2, GROUP / 2);
 
+/// A habit that tries another way than its best one.
+#[derive(Clone, Copy, Debug)]
+struct Trying {
+    habit: Habit,
+    /// When its last message left, how many of others have been looked at since, and how long its own take by the best way, in ns.
+    last_ns: u64,
+    others: u32,
+    use_ns: f64,
+}
+
+impl Trying {
+    /// A message of another habit leaves: whether this one seems to have ended.
+    fn has_ended(&mut self, now_ns: u64) -> bool {
+        self.others += 1;
+        self.others > PATIENCE || (now_ns - self.last_ns) as f64 > PATIENCE_USES * self.use_ns
+    }
+}
+
 /// What is known of the habits of a rank.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Habits {
     courses: SpreadMap<Habit, Course>,
     /// The manner of all messages that it is possible for, whatever their habits.
     fixed: Option<Manner>,
-    /// The one that tries another way, and how many messages of others have left since its last.
-    trying: Option<(Habit, u32)>,
+    /// The one that tries another way.
+    trying: Option<Trying>,
     /// How the message at hand goes, which has been counted, and its habit.
     decided: Option<(Habit, Manner)>,
 }
@@ -142,7 +162,7 @@ impl Habits {
 
     /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
     #[inline]
-    pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> bool {
+    pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl Fn() -> u64) -> bool {
         if self.fixed.is_some() {
             return self.fixed == Some(Manner::Blocks);
         }
@@ -162,7 +182,7 @@ impl Habits {
     }
 
     /// How a message goes.
-    pub fn next(&mut self, message: Leaving, now_ns: impl FnOnce() -> u64) -> Manner {
+    pub fn next(&mut self, message: Leaving, now_ns: impl Fn() -> u64) -> Manner {
         if let Some(manner) = self.fixed {
             return manner;
         }
@@ -178,16 +198,14 @@ impl Habits {
             let is_cold = std::mem::replace(&mut course.growth, message.growth) != message.growth;
             // Of two that try at the same time neither would know whose doing it is.
             let may_try = match &mut self.trying {
-                Some((other, others)) if *other != habit => {
-                    *others += 1;
-                    *others > PATIENCE
-                }
+                Some(other) if other.habit != habit => other.has_ended(now_ns()),
                 _ => true,
             };
-            let is_busy = message.fits && course.comparison.use_ns() > BUSY * message.copy_ns;
+            let use_ns = course.comparison.use_ns();
+            let is_busy = message.fits && use_ns > BUSY * message.copy_ns;
             let may_try = may_try && !is_busy;
             let joins = course.joins.take().map(|manner| manner as usize);
-            let way = course.comparison.next(At { is_round, is_cold, may_try, joins }, now_ns);
+            let way = course.comparison.next(At { is_round, is_cold, may_try, joins }, &now_ns);
             let (mut manner, _) = Manner::ALL[way];
             if is_busy && manner != Manner::Blocks {
                 course.comparison.keep_to(Manner::Blocks as usize);
@@ -195,9 +213,9 @@ impl Habits {
             }
             if course.comparison.is_trying() {
                 if may_try {
-                    self.trying = Some((habit, 0));
+                    self.trying = Some(Trying { habit, last_ns: now_ns(), others: 0, use_ns });
                 }
-            } else if self.trying.is_some_and(|(trying, _)| trying == habit) {
+            } else if self.trying.is_some_and(|trying| trying.habit == habit) {
                 self.trying = None;
             }
             return manner;
@@ -217,7 +235,8 @@ impl Habits {
         let first = if message.fits { Manner::Blocks } else { known };
         let mut comparison =
             Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group);
-        if let Some(like) = like {
+        // How much slower another manner was says nothing of longer messages where what it costs does not grow with them.
+        if let Some(like) = like.filter(|_| !message.fits) {
             comparison.take_ratios_of(like);
         }
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
@@ -311,6 +330,45 @@ mod tests {
         assert!(
             lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes to rank 1 (context 0x2): pulled")
         );
+    }
+
+    /// A habit whose messages have ended while it tried another manner keeps those of others from trying for as long as some of its own take, though
+    /// these others are few: windows of which few messages ask.
+    #[test]
+    fn a_habit_that_has_ended_lets_others_try() {
+        let (mut habits, mut now_ns, mut round) = (Habits::default(), 0u64, 0);
+        while habits.trying.is_none() {
+            habits.next(leaving(16384, round), || now_ns);
+            (now_ns, round) = (now_ns + 2000, round + 1);
+        }
+        let mut windows = 0;
+        while habits.trying.is_some_and(|trying| trying.habit == Habit::of(&leaving(16384, 0))) {
+            for at in 0..64 {
+                let message = leaving(65536, round + windows);
+                if !habits.goes_by_block(Leaving { is_quiet: at == 0, ..message }, || now_ns) {
+                    habits.next(message, || now_ns);
+                }
+                now_ns += 10_000;
+            }
+            windows += 1;
+        }
+        assert!((3..9).contains(&windows), "{windows}");
+    }
+
+    /// Short messages are far slower pulled, and that says nothing of longer ones unless they fit no block.
+    #[test]
+    fn what_is_slow_with_short_messages_is_tried_with_longer_ones() {
+        let (mut habits, mut now_ns, mut pulled) = (Habits::default(), 0u64, [0; 2]);
+        for (at, (len, takes)) in
+            [(4096, [4000u64, 5000, 1000]), (65536, [6000, 8000, 9000])].into_iter().enumerate()
+        {
+            for round in 0..200 {
+                let manner = habits.next(leaving(len, round), || now_ns);
+                pulled[at] += u32::from(manner == Manner::Pulled);
+                now_ns += takes[manner as usize];
+            }
+        }
+        assert!(pulled[0] < 20 && pulled[1] > 120, "{pulled:?}");
     }
 
     /// Who asks first whether a message goes by a block, and then how it goes, counts it once.

@@ -38,7 +38,8 @@ impl<D: Device> Engine<D> {
         }
         let head = [eager_word(tag), context];
         if EagerLimit::may_measure(buf.len) && self.eager_limit_mut(source).measures(buf.len) {
-            return self.receive_measured(source, head, buf);
+            let measured = self.receive_measured(source, head, buf);
+            return measured.or_else(|| self.receive_offered(Envelope { source, context, tag }, buf));
         }
         let found = match self.dev.take_at_once(source, head, buf) {
             Ok(len) => Some(len),

@@ -176,36 +176,48 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.crossing.is_open() && self.aside.is_none() {
             self.crossing.ends();
         }
-        let (moved, is_all) = self.take_answers();
-        moved | (!is_all && (self.pump_all(Side::Receive) || self.pump_all(Side::Send)))
+        match self.only_offers() {
+            true => self.take_answers(),
+            false => self.pump_all(Side::Receive) || self.pump_all(Side::Send),
+        }
     }
 
-    /// Ends the sends whose receivers have copied them as a whole: whether there were any, and whether all others are offers that nobody has
-    /// answered, which is what a wait finds most of the time.
-    fn take_answers(&mut self) -> (bool, bool) {
-        let (mut kept, mut is_all) = (0, true);
+    /// Whether all that progresses by looking are offers, or over: what a wait finds most of the time. Where there is more, sends end after the
+    /// pieces of receives are copied, for as long as this rank sends its receives are copied as a whole.
+    fn only_offers(&self) -> bool {
+        self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Long(long)) => !long.has_failed() && long.machine.awaits().is_some(),
+            _ => self.is_over(*id),
+        })
+    }
+
+    /// Looks at offers alone: whether any was answered. Those that were copied as a whole end.
+    fn take_answers(&mut self) -> bool {
+        let (mut kept, mut moved) = (0, false);
+        self.turn = Turn { copies: Side::Send, alone: self.aside.is_some(), aside: *self.aside };
         for at in 0..self.active.len() {
             let id = self.active[at];
-            let offer = match self.ops.get(id).map(|op| &op.state) {
-                Some(State::Long(long)) if !long.has_failed() => long.machine.awaits(),
-                _ if self.is_over(id) => continue, // what was left has been copied
-                _ => None,
-            };
-            let is_answered = |share, word| self.dev.opened_shares().load(share, word) != 0;
-            match offer {
-                Some((share, word)) if !is_answered(share, word) => {}
+            let Some(State::Long(long)) = self.ops.get(id).map(|op| &op.state) else { continue };
+            let is_kept = match long.machine.awaits() {
+                _ if self.is_unanswered(long) => true,
                 Some((share, _)) if both::leaves_pulled(self.dev.opened_shares(), share) => {
                     self.end_well(id, None);
-                    continue;
+                    moved = true;
+                    false
                 }
-                _ => is_all = false,
+                _ => {
+                    let (has_moved, ended) = self.look_at(id);
+                    moved |= has_moved | ended;
+                    !ended
+                }
+            };
+            if is_kept {
+                self.active[kept] = id;
+                kept += 1;
             }
-            self.active[kept] = id;
-            kept += 1;
         }
-        let moved = kept < self.active.len();
         self.active.truncate(kept);
-        (moved, is_all)
+        moved
     }
 
     /// Whether a message has told in a share where it lies, and its receiver nothing yet.
@@ -239,7 +251,7 @@ impl<D: Device> Rendezvous<'_, D> {
     pub(crate) fn copy_left(&mut self, id: OpId) {
         self.turn = Turn { copies: Side::Receive, alone: true, aside: *self.aside };
         let (_, needs_no_more) = self.look_at(id);
-        // One that has ended by that is dropped in the next look around.
+        // One that is over by that goes with the next look around.
         if needs_no_more
             && !self.is_over(id)
             && let Some(at) = self.active.iter().position(|active| *active == id)

@@ -9,6 +9,7 @@ mod offers;
 mod over;
 mod pipelines;
 mod plans;
+mod pulled;
 
 use fabric::{Caps, Costs};
 use proto::choice::facts::Facts;
