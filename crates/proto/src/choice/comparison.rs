@@ -36,8 +36,9 @@ const PAUSE: f64 = 2.0;
 const DOUBTS: u8 = 2;
 /// A way that took so many times as long as the best one is not among the first to be tried where the application does something else, or begins to.
 const FAR: f64 = 2.0;
-/// So many groups in one round are a window.
+/// So many groups in one round are a window, which shows as much as so many of them do of how they differ.
 const WINDOW: u16 = 4;
+const GROUPS_OF_WINDOW: u16 = 2;
 /// By how much groups of one way differ.
 const NOISE: Averaging = Averaging::fading(4);
 /// What part of that another way must be better by. One group of it, as long as it may be, is compared with the shortest of many: that
@@ -314,10 +315,14 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Whether the present way has taken far longer than the best one in a window of so many uses that the cold ones among them do not explain it. Then another
     /// such window, of messages that are all begun before it is seen how the first one gets on, would show nothing but that, and cost as much.
     fn shows_slow_at_once(&self, now_ns: u64) -> bool {
-        let is_window = self.stretch.uses >= WINDOW * self.group;
         let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
         let took_ns = self.stretch.use_ns(now_ns) * f64::from(self.group);
-        self.is_trying() && is_window && took_ns > FAR * best_ns
+        self.is_trying() && self.is_window() && took_ns > FAR * best_ns
+    }
+
+    /// Whether the present group is a window.
+    fn is_window(&self) -> bool {
+        self.stretch.uses >= WINDOW * self.group
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
@@ -329,7 +334,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         let best = self.best();
         self.way = best as u8;
         if self.settles > 0 || !may_try {
-            self.settles = self.settles.saturating_sub(1);
+            let groups = if self.is_window() { GROUPS_OF_WINDOW } else { 1 };
+            self.settles = self.settles.saturating_sub(groups);
             return;
         }
         if let Some(best_ns) = self.known_ns[best].value() {
