@@ -49,6 +49,9 @@ pub fn MPI_Send(
     left.then_some(0)
 }
 
+/// That its receive is posted makes nothing simpler.
+pub use self::{MPI_Isend as MPI_Irsend, MPI_Send as MPI_Rsend};
+
 /// `MPI_Recv` of a short message that is there or comes soon.
 #[inline(always)]
 pub fn MPI_Recv(

@@ -31,7 +31,7 @@ rows! { "3 Point-to-point communication";
     MPI_Irecv(buf: BufOut, count: Count, datatype: DatatypeOrNull, source: Source, tag: TagOrAny, comm: Comm,
         request: RequestOut) large quick => crate::p2p::irecv;
     MPI_Irsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
-        request: RequestOut) large => crate::p2p::isend;
+        request: RequestOut) large quick => crate::p2p::isend;
     MPI_Isend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large quick => crate::p2p::isend;
     MPI_Isendrecv(sendbuf: BufIn, sendcount: Count, sendtype: DatatypeOrNull, dest: Dest, sendtag: Tag,
@@ -57,7 +57,7 @@ rows! { "3 Point-to-point communication";
         flag: FlagOut, status: StatusOut) => crate::request::get_status_any;
     MPI_Request_get_status_some(incount: IntCount, array_of_requests: RequestsIn, outcount: IntOut,
         array_of_indices: IntsOut, array_of_statuses: StatusesOut) => crate::request::get_status_some;
-    MPI_Rsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large
+    MPI_Rsend(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm) large quick
         => crate::p2p::send;
     MPI_Rsend_init(buf: BufIn, count: Count, datatype: DatatypeOrNull, dest: Dest, tag: Tag, comm: Comm,
         request: RequestOut) large => crate::p2p::send_init;

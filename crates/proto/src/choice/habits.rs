@@ -133,7 +133,7 @@ impl Trying {
     /// A message of another habit leaves: whether this one seems to have ended.
     fn has_ended(&mut self, now_ns: u64) -> bool {
         self.others += 1;
-        self.others > PATIENCE || (now_ns - self.last_ns) as f64 > PATIENCE_USES * self.use_ns
+        self.others > PATIENCE || now_ns.saturating_sub(self.last_ns) as f64 > PATIENCE_USES * self.use_ns
     }
 }
 

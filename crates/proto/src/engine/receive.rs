@@ -97,7 +97,7 @@ impl<D: Device> Engine<D> {
 
     /// Takes the offer at the front of its ring that this receive alone is for: it need not wait first to be found.
     fn take_offer(&mut self, want: &Want) -> Option<(Envelope, Offer)> {
-        let source = want.source?;
+        let source = want.source.filter(|source| self.path(*source).reach)?;
         let (envelope, offer) = self.offer_at_front(source)?;
         if !want.accepts(&envelope) || !self.matching.leaves(&envelope) || !claim(&self.dev, source, &offer) {
             return None;

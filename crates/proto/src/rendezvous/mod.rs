@@ -182,8 +182,8 @@ impl<D: Device> Rendezvous<'_, D> {
         }
     }
 
-    /// Whether all that progresses by looking are offers, or over: what a wait finds most of the time. Where there is more, sends end after the
-    /// pieces of receives are copied, for as long as this rank sends its receives are copied as a whole.
+    /// Whether all that progresses by looking are offers, or over: what a wait finds most of the time. Where there is more, sends end behind the copies
+    /// of receives, for these are claimed whole for as long as this rank sends.
     fn only_offers(&self) -> bool {
         self.active.iter().all(|id| match self.ops.get(*id).map(|op| &op.state) {
             Some(State::Long(long)) => !long.has_failed() && long.machine.awaits().is_some(),
@@ -205,6 +205,8 @@ impl<D: Device> Rendezvous<'_, D> {
                     moved = true;
                     false
                 }
+                // What waits for room may find some behind each copy.
+                _ if moved && !self.peers.backlog.is_empty() => true,
                 _ => {
                     let (has_moved, ended) = self.look_at(id);
                     moved |= has_moved | ended;
