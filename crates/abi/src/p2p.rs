@@ -358,12 +358,19 @@ pub fn sendrecv(
 ) -> Result {
     let (send, recv) = ((sendbuf, sendcount, sendtype), (recvbuf, recvcount, recvtype));
     let mut world = cx.world();
-    if world.send_before_receive((send, dest, sendtag), (recv, source), comm) {
-        return receive(cx, world, recv, (source, recvtag, comm), status);
+    if let Some(sending) = world.send_before_receive((send, dest, sendtag), (recv, source), comm) {
+        let received = receive(cx, world, recv, (source, recvtag, comm), status);
+        return finish_send(cx, sending, received);
     }
     drop(world);
     let body = exchange(cx, send, dest, sendtag, recv, source, recvtag, comm)?;
     request::finish(cx, body, status)
+}
+
+/// Waits for the send of an exchange, whose buffer is the application's again then, behind its receive.
+fn finish_send(cx: &Cx, sending: Option<Body>, received: Result) -> Result {
+    let sent = sending.map_or(Ok(()), |body| request::finish(cx, body, StatusPlace::IGNORE));
+    received.and(sent)
 }
 
 /// `MPI_Isendrecv`.

@@ -72,7 +72,7 @@ pub fn MPI_Recv(
     Some(0)
 }
 
-/// `MPI_Isend` of a short message that can leave at once.
+/// `MPI_Isend` of a predefined type.
 #[inline(always)]
 pub fn MPI_Isend(
     buf: usize,
@@ -88,10 +88,12 @@ pub fn MPI_Isend(
     if request == 0 || tag < 0 || !world.objects.requests.has_sent() {
         return None;
     }
-    if !world.send_now::<true>(buf, n, handle(datatype), dest, tag, handle(comm)) {
-        return None;
-    }
-    store(request, world.objects.requests.sent().ok()?);
+    let (datatype, comm) = (handle(datatype), handle(comm));
+    let sent = match world.send_now::<true>(buf, n, datatype, dest, tag, comm) {
+        true => world.objects.requests.sent().ok()?,
+        false => world.isend_now((buf, n, datatype), (dest, tag, comm))?,
+    };
+    store(request, sent);
     engine::leave(&world);
     Some(0)
 }
@@ -140,7 +142,7 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
     Some(0)
 }
 
-/// `MPI_Start` of a short message that can leave, or of a collective that is over when it begins.
+/// `MPI_Start` of a message, or of a collective that is over when it begins.
 #[inline(always)]
 pub fn MPI_Start(request: usize) -> Option<i32> {
     if request == 0 {
@@ -149,7 +151,9 @@ pub fn MPI_Start(request: usize) -> Option<i32> {
     let mut world = unheard()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
     let raw = unsafe { layout::load(Object::Request, request) };
-    world.start_at_once(handle(raw)).then_some(0)
+    world.start_at_once(handle(raw))?;
+    engine::leave(&world);
+    Some(0)
 }
 
 /// `MPI_Startall` of partitioned rounds that are like those before them.

@@ -127,21 +127,27 @@ impl<D: Device> World<D> {
         Some(Body::Receive(op, Origin::Rank(source), None))
     }
 
-    /// [`World::send_now`] before a receive that [`World::post_now`] can post: nothing leaves where it cannot. What this rank sends to
-    /// itself is left to [`World::start_exchange`].
+    /// Sends before a receive that [`World::post_now`] can post: nothing leaves where it cannot. What this rank sends to itself is left to
+    /// [`World::start_exchange`]. What is still under way, if anything is; `None` if nothing has been done, or what fails again.
     #[inline(always)]
     pub fn send_before_receive(
         &mut self,
         (send, dest, tag): ((usize, u64, Handle), i32, i32),
         (receive, source): ((usize, u64, Handle), i32),
         comm: Handle,
-    ) -> bool {
-        let Some(place) = self.objects.comms.get(comm).map(|comm| &comm.place) else { return false };
+    ) -> Option<Option<Body>> {
+        let place = &self.objects.comms.get(comm)?.place;
         let size = place.peers_size();
         let is_plain = (source as u32) < size && plain_len(receive.1, receive.2, receive.0).is_some();
         let is_to_another =
             (dest as u32) < size && place.world_rank(dest as u32) as usize != self.engine.device().me();
-        is_plain && is_to_another && self.send_now::<false>(send.0, send.1, send.2, dest, tag, comm)
+        if !is_plain || !is_to_another {
+            return None;
+        }
+        match self.send_now::<false>(send.0, send.1, send.2, dest, tag, comm) {
+            true => Some(None),
+            false => self.start_plain_send(send, (dest, tag, comm), false)?.ok(),
+        }
     }
 
     /// Posts a receive of a predefined type and gives its request, if it is this simple.
@@ -208,6 +214,19 @@ impl<D: Device> World<D> {
         let (to, context) = (place.world_rank(dest as u32) as usize, place.context_for(Purpose::Message));
         let started = self.begin_send(to, context, tag, Span { addr, len }, Mode::Standard, may_cancel);
         Some(started.map(|op| op.map(|op| Body::Send(op, Keep::Nothing))))
+    }
+
+    /// As [`World::start_plain_send`] of a message that gets a request. Where that fails nothing has been done that does not fail again, and is
+    /// told then.
+    #[inline(never)]
+    pub fn isend_now(&mut self, raw: (usize, u64, Handle), envelope: (i32, i32, Handle)) -> Option<Handle> {
+        if !self.objects.requests.has_room() {
+            return None;
+        }
+        match self.start_plain_send(raw, envelope, true)?.ok()? {
+            None => self.objects.requests.sent().ok(),
+            Some(body) => self.objects.requests.add(envelope.2, body).ok(),
+        }
     }
 
     fn begin_send(

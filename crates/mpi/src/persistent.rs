@@ -1,12 +1,20 @@
 //! Persistent requests (MPI 5.0 sections 3.9 and 6.13): starting them.
 
 use crate::coll::{Progress, UserReduce};
-use crate::comm::Purpose;
+use crate::comm::{Place, Purpose};
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
-use crate::request::{Body, Ended, Recipe, Requests, SendMode};
+use crate::request::{Body, Ended, Keep, Origin, Recipe, Requests, SendMode};
+use crate::status::ANY_TAG;
 use crate::world::World;
-use fabric::Device;
+use fabric::{Device, Distance};
+use proto::{Mode, Want};
+
+/// A rank of the communicator as a rank of the job, if it is one.
+#[inline(always)]
+fn peer_at_once(place: &Place, rank: i32) -> Option<usize> {
+    ((rank as u32) < place.peers_size()).then(|| place.world_rank(rank as u32) as usize)
+}
 
 impl<D: Device> World<D> {
     /// `MPI_Start`; whether no look around is due: the operation is over already, or a receive is posted, behind which
@@ -38,30 +46,42 @@ impl<D: Device> World<D> {
         Ok(is_left && !(is_partitioned && self.note_untold(handle)))
     }
 
-    /// `MPI_Start` of what is over at once, if nothing is wrong and no time is to be told: a short message that can leave, a
-    /// collective in which this rank moves nothing.
+    /// `MPI_Start` of a message, or of a collective in which this rank moves nothing, if nothing is wrong and no time is to be told; else nothing has
+    /// been done that does not fail again.
     #[inline(always)]
-    pub fn start_at_once(&mut self, handle: Handle) -> bool {
-        let Some(request) = self.objects.requests.get_mut(handle) else { return false };
-        let Some(recipe) = request.recipe.as_ref().filter(|_| request.body.is_none()) else { return false };
-        let is_over = match &**recipe {
+    pub fn start_at_once(&mut self, handle: Handle) -> Option<()> {
+        let request = self.objects.requests.get_mut(handle)?;
+        let recipe = request.recipe.as_ref().filter(|_| request.body.is_none())?;
+        let body = match &**recipe {
             (Recipe::Collective(Some(idle), _), _) => {
-                idle.schedule.is_nothing() && idle.copies.is_none() && self.account.is_none()
+                let is_nothing =
+                    idle.schedule.is_nothing() && idle.copies.is_none() && self.account.is_none();
+                is_nothing.then_some(Body::Ended(Ended::WELL))
             }
-            (Recipe::Send(send), place) => {
-                let is_plain = send.mode == SendMode::Standard && send.buffer.ty.is_contiguous();
-                is_plain && (send.dest as u32) < place.peers_size() && {
-                    let (to, context) =
-                        (place.world_rank(send.dest as u32), place.context_for(Purpose::Message));
-                    self.engine.send_now::<false>(to as usize, context, send.tag, send.buffer.span())
-                }
+            (Recipe::Send(send), place)
+                if send.mode == SendMode::Standard && send.buffer.ty.is_contiguous() =>
+            {
+                let to = peer_at_once(place, send.dest)?;
+                let (context, span) = (place.context_for(Purpose::Message), send.buffer.span());
+                let op = match self.engine.send_now::<false>(to, context, send.tag, span) {
+                    true => None,
+                    // Behind one to another host a look is due.
+                    false if self.engine.device().distance(to) == Distance::Network => return None,
+                    false => self.engine.send_among(to, context, send.tag, span, Mode::Standard).ok()?,
+                };
+                Some(op.map_or(Body::Ended(Ended::WELL), |op| Body::Send(op, Keep::Nothing)))
             }
-            _ => false,
+            (Recipe::Receive(receive), place) if receive.buffer.ty.is_contiguous() => {
+                let from = peer_at_once(place, receive.source)?;
+                let tag = (receive.tag != ANY_TAG).then_some(receive.tag);
+                let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
+                let op = self.engine.receive(want, receive.buffer.span()).ok()?;
+                Some(Body::Receive(op, Origin::Rank(receive.source), None))
+            }
+            _ => None,
         };
-        if is_over {
-            request.body = Some(Body::Ended(Ended::WELL));
-        }
-        is_over
+        request.body = Some(body?);
+        Some(())
     }
 
     /// The body of the active request, and the function of the application that has to be called.

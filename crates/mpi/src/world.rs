@@ -358,7 +358,7 @@ impl<D: Device> World<D> {
                     (Body::Ended(received(outcome, &origin)), true)
                 }
             },
-            Body::Exchange(send, receive) => self.settle_exchange(send, *receive),
+            Body::Exchange(send, receive) => self.settle_exchange(send, receive),
             Body::OneSided(ticket) => match ticket.outcome() {
                 Some(error) => (Body::Ended(Ended { error: error.clone(), ..Ended::WELL }), true),
                 None => (Body::OneSided(ticket), false),
@@ -378,8 +378,12 @@ impl<D: Device> World<D> {
         }
     }
 
-    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Body) -> (Body, bool) {
-        let (receive, received) = self.settle_body(receive);
+    fn settle_exchange(&mut self, send: Option<Box<Body>>, receive: Box<Body>) -> (Body, bool) {
+        let waits = |body: &Body| matches!(body, Body::Send(op, _) | Body::Receive(op, ..) if !self.engine.is_done(*op));
+        if waits(&receive) && send.as_deref().is_none_or(waits) {
+            return (Body::Exchange(send, receive), false);
+        }
+        let (receive, received) = self.settle_body(*receive);
         let send = send.and_then(|send| match self.settle_body(*send) {
             (Body::Ended(Ended { error: None, .. }), _) => None,
             (body, _) => Some(Box::new(body)),

@@ -8,12 +8,15 @@ use crate::engine::arrive::matched;
 use crate::event::{Event, Notice};
 use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive, Side};
-use crate::rendezvous::cancel::{claim, is_offered};
+use crate::rendezvous::cancel::{claim, is_offered, unclaim};
 use crate::rendezvous::rtr::Void;
-use crate::rendezvous::shares::read_offer;
+use crate::rendezvous::shares::{is_pulled, read_offer};
 use crate::rendezvous::state::State;
 use fabric::{Device, Distance, Fault, Rank, Reading, Span};
 use wire::head::{FrameType, Head, Offer, eager_word};
+
+/// Messages under way that are looked at one by one before a receive looks for its message.
+const FEW: usize = 4;
 
 /// What has become of a message that is read where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,17 +68,19 @@ impl<D: Device> Engine<D> {
         None
     }
 
-    /// Receives a message whose offer lies at the front of its ring, if it is to be copied as a whole by its receiver alone, cannot be cancelled, and
-    /// is so copied now. If not, nothing has been done.
+    /// Receives a message whose offer lies at the front of its ring, if it is to be copied as a whole by its receiver alone and is so copied now. If
+    /// not, nothing has been done.
     #[cold]
     #[inline(never)]
     fn receive_offered(&mut self, envelope: Envelope, buf: Span) -> Option<u64> {
         let source = envelope.source;
         let (found, offer) = self.offer_at_front(source)?;
-        if found != envelope || offer.other & Offer::FINAL == 0 || offer.len > buf.len as u64 {
+        let is_pulled = is_pulled(&offer, offer.len as usize) && offer.len <= buf.len as u64;
+        if found != envelope || !is_pulled || !claim(&self.dev, source, &offer) {
             return None;
         }
         if !self.rendezvous().pull(&envelope, &offer, buf.part(0, offer.len as usize)) {
+            unclaim(&self.dev, source, &offer);
             return None;
         }
         self.dev.pop(source);
@@ -86,9 +91,12 @@ impl<D: Device> Engine<D> {
         Some(offer.len)
     }
 
-    /// The offer at the front of the ring from there, if it is one.
+    /// The offer at the front of the ring from there, if it is one and this rank may reach what is offered.
     #[inline]
     fn offer_at_front(&mut self, source: Rank) -> Option<(Envelope, Offer)> {
+        if !self.path(source).reach {
+            return None;
+        }
         let frame = self.dev.peek(source)?;
         let Head { kind, context, tag, .. } = Head::decode(frame.head).ok()?;
         let offer = (kind == FrameType::Rts).then(|| read_offer(&self.dev, source, frame.data))?;
@@ -97,7 +105,7 @@ impl<D: Device> Engine<D> {
 
     /// Takes the offer at the front of its ring that this receive alone is for: it need not wait first to be found.
     fn take_offer(&mut self, want: &Want) -> Option<(Envelope, Offer)> {
-        let source = want.source.filter(|source| self.path(*source).reach)?;
+        let source = want.source?;
         let (envelope, offer) = self.offer_at_front(source)?;
         if !want.accepts(&envelope) || !self.matching.leaves(&envelope) || !claim(&self.dev, source, &offer) {
             return None;
@@ -110,9 +118,19 @@ impl<D: Device> Engine<D> {
 
     /// How often to look for a message before its receive is posted.
     fn looks_for(&self, source: Rank, buf: Span) -> u32 {
-        let is_alone = self.active.is_empty() && self.peers.backlog.is_empty();
-        let looks = is_alone && buf.len <= self.eager_limit(source).max();
+        let is_alone = self.active.is_empty() || self.waits_for_pulls();
+        let looks = is_alone && self.peers.backlog.is_empty() && buf.len <= self.eager_limit(source).max();
         if looks { self.looks[self.dev.distance(source) as usize] } else { 1 }
+    }
+
+    /// Whether all that is under way are a few messages that their receivers will copy without this rank.
+    #[inline(never)]
+    fn waits_for_pulls(&self) -> bool {
+        let is_pulled = |id: &OpId| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Long(long)) => long.machine.is_to_be_pulled(),
+            _ => false,
+        };
+        self.active.len() <= FEW && self.active.iter().all(is_pulled)
     }
 
     /// As [`Engine::receive_now`], and learns what copying out of a block costs: while the sender

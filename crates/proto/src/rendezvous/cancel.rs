@@ -163,6 +163,17 @@ pub(crate) fn claim(dev: &impl Device, from: Rank, offer: &Offer) -> bool {
     is_asked_for(offer) || dev.opened_shares().take(share, ShareWord::Open, offer.op as u64)
 }
 
+/// Gives back a message that was claimed and has not been met by that: its sender may take it back again.
+pub(crate) fn unclaim(dev: &impl Device, from: Rank, offer: &Offer) {
+    if !is_asked_for(offer) {
+        dev.opened_shares().store(
+            Share { owner: from, index: offer.share },
+            ShareWord::Open,
+            offer.op as u64,
+        );
+    }
+}
+
 /// Whether a message that waits has not been taken back.
 pub(crate) fn is_offered(dev: &impl Device, message: &Unexpected) -> bool {
     let Body::Rts(offer) = &message.body else { return true };

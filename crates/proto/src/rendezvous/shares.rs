@@ -73,8 +73,7 @@ impl<D: Device> Rendezvous<'_, D> {
     /// copied as a whole by this side alone, or cannot be: then nothing has been told.
     pub(crate) fn pull(&mut self, envelope: &Envelope, offer: &Offer, local: Span) -> bool {
         let from = envelope.source;
-        let is_pulled = offer.other & Offer::ALONE != 0 && both::is_pulled_whole(local.len);
-        if !is_pulled || offer.share == Offer::NO_SHARE || offer.addr == Offer::BY_FRAMES {
+        if !is_pulled(offer, local.len) {
             return false;
         }
         let share = Share { owner: from, index: offer.share };
@@ -144,6 +143,12 @@ impl<D: Device> Rendezvous<'_, D> {
         self.tell_end(outcome.source, len, Side::Receive, Way::Both);
         self.ops.set(id, State::Done(outcome));
     }
+}
+
+/// Whether the receiver of an offer is to copy these bytes as a whole, and alone.
+pub(crate) fn is_pulled(offer: &Offer, len: usize) -> bool {
+    let is_direct = offer.share != Offer::NO_SHARE && offer.addr != Offer::BY_FRAMES;
+    is_direct && offer.other & Offer::ALONE != 0 && both::is_pulled_whole(len)
 }
 
 /// Reads an offer and checks what it refers to.

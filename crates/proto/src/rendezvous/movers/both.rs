@@ -136,6 +136,11 @@ impl Sender {
         matches!(self, Sender::Copying(_))
     }
 
+    /// Whether the receiver is to copy alone, and has said nothing yet.
+    pub fn is_to_be_pulled(&self) -> bool {
+        matches!(self, Sender::Offering(Rts { flags, direct: true, .. }) if flags & Offer::ALONE != 0)
+    }
+
     /// Whether the payload is to be copied, and not to come in frames.
     pub fn is_direct(&self) -> bool {
         !matches!(self, Sender::Offering(Rts { direct: false, .. }))

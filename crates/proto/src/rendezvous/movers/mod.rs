@@ -190,6 +190,11 @@ impl Machine {
         matches!(self, Machine::BothSend(_) | Machine::BothReceive(_))
     }
 
+    /// Whether this is a message that its receiver will copy alone.
+    pub fn is_to_be_pulled(&self) -> bool {
+        matches!(self, Machine::BothSend(sender) if sender.is_to_be_pulled())
+    }
+
     /// How the bytes of a message travel that began with this protocol, if with any.
     pub fn way(&self, protocol: Option<Protocol>) -> Way {
         match self {

@@ -84,19 +84,22 @@ impl Pair {
 /// The receive has its message when the call returns, and no operation was needed; the sender ends with its next look.
 #[test]
 fn an_offer_at_the_front_is_copied_by_the_receive_that_finds_it() {
-    let mut pair = Pair::new();
-    let sent = pair.offer(false);
-    assert_eq!(pair.receive_now(TAG, LEN), Some(LEN as u64));
-    assert_eq!(pair.buffer, pair.data);
-    assert!(pair.ranks[1].pending().is_empty());
-    assert_eq!((pair.count(Event::PiecePulled), pair.count(Event::Unexpected)), (1, 0));
-    pair.ranks[0].poll().unwrap();
-    let ends = pair.ranks[0].take(sent).expect("it has ended");
-    assert_eq!((ends.len, ends.failure), (LEN as u64, None));
-    assert_eq!(pair.net.borrow().shares_held(0), 0);
+    for may_cancel in [true, false] {
+        let mut pair = Pair::new();
+        let sent = pair.offer(may_cancel);
+        assert_eq!(pair.receive_now(TAG, LEN), Some(LEN as u64));
+        assert_eq!(pair.buffer, pair.data);
+        assert!(pair.ranks[1].pending().is_empty());
+        assert_eq!((pair.count(Event::PiecePulled), pair.count(Event::Unexpected)), (1, 0));
+        assert!(!pair.ranks[0].cancel(sent), "it has been met");
+        pair.ranks[0].poll().unwrap();
+        let ends = pair.ranks[0].take(sent).expect("it has ended");
+        assert_eq!((ends.len, ends.failure), (LEN as u64, None));
+        assert_eq!(pair.net.borrow().shares_held(0), 0);
+    }
 }
 
-/// What may be cancelled, is for another receive, does not fit or may not be copied is left where it is, and the general path does what is due.
+/// What is for another receive, does not fit or may not be copied is left where it is, and the general path does what is due.
 #[test]
 fn what_is_not_this_simple_is_left_to_the_general_path() {
     for may_cancel in [true, false] {
@@ -114,11 +117,25 @@ fn what_is_not_this_simple_is_left_to_the_general_path() {
     }
     let mut pair = Pair::new();
     let sent = pair.offer(true);
-    assert_eq!(pair.receive_now(TAG, LEN), None, "it may be cancelled");
+    assert_eq!(pair.receive_now(TAG, LEN - 1), None, "it is longer than that");
     let received = pair.receive(LEN - 1);
     let failure = pair.ended(1, received).failure.expect("it is longer than its buffer");
     assert!(matches!(*failure, Failure::Truncated { .. }), "{failure:?}");
     assert_eq!(pair.ended(0, sent).failure, None);
+}
+
+/// A message that was taken back is not copied, and one that could not be copied may be taken back.
+#[test]
+fn what_is_taken_back_is_not_copied() {
+    let mut pair = Pair::new();
+    let sent = pair.offer(true);
+    assert!(pair.ranks[0].cancel(sent));
+    assert_eq!((pair.receive_now(TAG, LEN), pair.count(Event::PiecePulled)), (None, 0));
+    let mut pair = Pair::new();
+    let sent = pair.offer(true);
+    pair.net.borrow_mut().grants[1] = 0;
+    assert_eq!(pair.receive_now(TAG, LEN), None);
+    assert!(pair.ranks[0].cancel(sent));
 }
 
 /// A receive that is posted takes an offer from the front of the ring, before it would be kept; not one that was taken back.
