@@ -151,8 +151,9 @@ pub fn MPI_Start(request: usize) -> Option<i32> {
     let mut world = unheard()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
     let raw = unsafe { layout::load(Object::Request, request) };
-    world.start_at_once(handle(raw))?;
-    engine::leave(&world);
+    if world.start_at_once(handle(raw))? {
+        engine::leave(&world);
+    }
     Some(0)
 }
 

@@ -47,17 +47,27 @@ impl<D: Device> World<D> {
     }
 
     /// `MPI_Start` of a message, or of a collective in which this rank moves nothing, if nothing is wrong and no time is to be told; else nothing has
-    /// been done that does not fail again.
+    /// been done that does not fail again. Whether it may be under way.
     #[inline(always)]
-    pub fn start_at_once(&mut self, handle: Handle) -> Option<()> {
+    pub fn start_at_once(&mut self, handle: Handle) -> Option<bool> {
         let request = self.objects.requests.get_mut(handle)?;
         let recipe = request.recipe.as_ref().filter(|_| request.body.is_none())?;
-        let body = match &**recipe {
+        match &**recipe {
             (Recipe::Collective(Some(idle), _), _) => {
                 let is_nothing =
                     idle.schedule.is_nothing() && idle.copies.is_none() && self.account.is_none();
-                is_nothing.then_some(Body::Ended(Ended::WELL))
+                request.body = Some(is_nothing.then_some(Body::Ended(Ended::WELL))?);
+                Some(false)
             }
+            (Recipe::Send(_) | Recipe::Receive(_), _) => self.start_message_at_once(handle),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn start_message_at_once(&mut self, handle: Handle) -> Option<bool> {
+        let request = self.objects.requests.get_mut(handle)?;
+        let body = match &**request.recipe.as_ref()? {
             (Recipe::Send(send), place)
                 if send.mode == SendMode::Standard && send.buffer.ty.is_contiguous() =>
             {
@@ -69,19 +79,20 @@ impl<D: Device> World<D> {
                     false if self.engine.device().distance(to) == Distance::Network => return None,
                     false => self.engine.send_among(to, context, send.tag, span, Mode::Standard).ok()?,
                 };
-                Some(op.map_or(Body::Ended(Ended::WELL), |op| Body::Send(op, Keep::Nothing)))
+                op.map_or(Body::Ended(Ended::WELL), |op| Body::Send(op, Keep::Nothing))
             }
             (Recipe::Receive(receive), place) if receive.buffer.ty.is_contiguous() => {
                 let from = peer_at_once(place, receive.source)?;
                 let tag = (receive.tag != ANY_TAG).then_some(receive.tag);
                 let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
                 let op = self.engine.receive(want, receive.buffer.span()).ok()?;
-                Some(Body::Receive(op, Origin::Rank(receive.source), None))
+                Body::Receive(op, Origin::Rank(receive.source), None)
             }
-            _ => None,
+            _ => return None,
         };
-        request.body = Some(body?);
-        Some(())
+        let is_over = matches!(body, Body::Ended(_));
+        request.body = Some(body);
+        Some(!is_over)
     }
 
     /// The body of the active request, and the function of the application that has to be called.
