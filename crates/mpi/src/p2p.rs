@@ -40,6 +40,12 @@ pub fn peer(place: &Place, rank: i32, arg: &str) -> Result<Option<usize>> {
     }
 }
 
+/// The same where there is time for no error.
+#[inline(always)]
+pub(crate) fn peer_at_once(place: &Place, rank: i32) -> Option<usize> {
+    ((rank as u32) < place.peers_size()).then(|| place.world_rank(rank as u32) as usize)
+}
+
 #[cold]
 fn no_such_rank<T>(place: &Place, rank: i32, arg: &str) -> Result<T> {
     let ranks = place.peers_size();
@@ -208,10 +214,8 @@ impl<D: Device> World<D> {
     ) -> Option<Result<Option<Body>>> {
         let len = plain_len(count, datatype, addr).filter(|len| *len <= isize::MAX as usize)?;
         let place = &self.objects.comms.get(comm)?.place;
-        if dest as u32 >= place.peers_size() || tag < 0 {
-            return None;
-        }
-        let (to, context) = (place.world_rank(dest as u32) as usize, place.context_for(Purpose::Message));
+        let to = peer_at_once(place, dest).filter(|_| tag >= 0)?;
+        let context = place.context_for(Purpose::Message);
         let started = self.begin_send(to, context, tag, Span { addr, len }, Mode::Standard, may_cancel);
         Some(started.map(|op| op.map(|op| Body::Send(op, Keep::Nothing))))
     }

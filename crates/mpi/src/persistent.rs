@@ -1,20 +1,15 @@
 //! Persistent requests (MPI 5.0 sections 3.9 and 6.13): starting them.
 
 use crate::coll::{Progress, UserReduce};
-use crate::comm::{Place, Purpose};
+use crate::comm::Purpose;
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
+use crate::p2p::peer_at_once;
 use crate::request::{Body, Ended, Keep, Origin, Recipe, Requests, SendMode};
 use crate::status::ANY_TAG;
 use crate::world::World;
 use fabric::{Device, Distance};
 use proto::{Mode, Want};
-
-/// A rank of the communicator as a rank of the job, if it is one.
-#[inline(always)]
-fn peer_at_once(place: &Place, rank: i32) -> Option<usize> {
-    ((rank as u32) < place.peers_size()).then(|| place.world_rank(rank as u32) as usize)
-}
 
 impl<D: Device> World<D> {
     /// `MPI_Start`; whether no look around is due: the operation is over already, or a receive is posted, behind which

@@ -21,6 +21,7 @@ use crate::ring::{CELLS, Cell, TURN_LINES};
 pub const PAGE: usize = 4096;
 /// Shares per rank.
 pub const SHARES: usize = 256;
+/// Bytes of a cache line.
 pub const LINE: usize = 64;
 const CONTROL_BYTES: usize = 4 * LINE;
 /// Bytes of a ring.

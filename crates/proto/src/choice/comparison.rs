@@ -36,8 +36,9 @@ const PAUSE: f64 = 2.0;
 const DOUBTS: u8 = 2;
 /// A way that took so many times as long as the best one is not among the first to be tried where the application does something else, or begins to.
 const FAR: f64 = 2.0;
-/// So many groups in one round are a window, which shows as much as so many of them do of how they differ.
+/// So many groups in one round are a window.
 const WINDOW: u16 = 4;
+/// Of how groups differ a window shows as much as so many of them.
 const GROUPS_OF_WINDOW: u16 = 2;
 /// By how much groups of one way differ.
 const NOISE: Averaging = Averaging::fading(4);

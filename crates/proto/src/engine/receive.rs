@@ -10,7 +10,7 @@ use crate::message::matching::{Body, Envelope, Unexpected, Want};
 use crate::message::op::{OpId, Outcome, Receive, Side};
 use crate::rendezvous::cancel::{claim, is_offered, unclaim};
 use crate::rendezvous::rtr::Void;
-use crate::rendezvous::shares::{is_pulled, read_offer};
+use crate::rendezvous::shares::read_offer;
 use crate::rendezvous::state::State;
 use fabric::{Device, Distance, Fault, Rank, Reading, Span};
 use wire::head::{FrameType, Head, Offer, eager_word};
@@ -55,7 +55,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Looks again for a message that has not come. Nothing but this message can need attention while no
-    /// operation is under way: then for a while.
+    /// operation is under way but those that are left to others: then for a while.
     #[inline(never)]
     fn look_on(&mut self, source: Rank, head: [u64; 2], buf: Span) -> Option<usize> {
         for _ in 1..self.looks_for(source, buf) {
@@ -75,8 +75,11 @@ impl<D: Device> Engine<D> {
     fn receive_offered(&mut self, envelope: Envelope, buf: Span) -> Option<u64> {
         let source = envelope.source;
         let (found, offer) = self.offer_at_front(source)?;
-        let is_pulled = is_pulled(&offer, offer.len as usize) && offer.len <= buf.len as u64;
-        if found != envelope || !is_pulled || !claim(&self.dev, source, &offer) {
+        let fits = found == envelope && offer.len <= buf.len as u64;
+        if !fits
+            || !self.rendezvous().is_pulled(source, &offer, offer.len as usize)
+            || !claim(&self.dev, source, &offer)
+        {
             return None;
         }
         if !self.rendezvous().pull(&envelope, &offer, buf.part(0, offer.len as usize)) {

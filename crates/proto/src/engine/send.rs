@@ -306,6 +306,7 @@ impl<D: Device> Engine<D> {
         self.has_room()?;
         let id = self.ops.insert(State::Queued(sending, Step::Rts)).expect("there is room for one more");
         let step = self.rendezvous().first_step(id, &mut sending, eager, held);
+        // Else it says so already.
         if !matches!(step, Step::Rts) || sending.met {
             self.ops.set(id, State::Queued(sending, step));
         }

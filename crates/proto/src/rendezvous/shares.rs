@@ -69,16 +69,19 @@ impl<D: Device> Rendezvous<'_, D> {
         self.ops.set(id, State::Long(long));
     }
 
-    /// Copies a message that is offered to where its receive wants it, and tells its sender of the match and the end together; false if it is not to be
-    /// copied as a whole by this side alone, or cannot be: then nothing has been told.
+    /// Whether this rank is to copy these bytes of a message that is offered as a whole, and alone, and can.
+    pub(crate) fn is_pulled(&mut self, from: Rank, offer: &Offer, len: usize) -> bool {
+        let is_direct = offer.share != Offer::NO_SHARE && offer.addr != Offer::BY_FRAMES;
+        let is_alone = offer.other & Offer::ALONE != 0;
+        is_direct && is_alone && both::is_pulled_whole(len) && self.dev.reach(from)
+    }
+
+    /// Copies a message that [is pulled](Rendezvous::is_pulled) to where its receive wants it, and tells its sender of the match and the end together;
+    /// false if it could not be copied: then nothing has been told.
     pub(crate) fn pull(&mut self, envelope: &Envelope, offer: &Offer, local: Span) -> bool {
-        let from = envelope.source;
-        if !is_pulled(offer, local.len) {
-            return false;
-        }
-        let share = Share { owner: from, index: offer.share };
+        let share = Share { owner: envelope.source, index: offer.share };
         let copy = |port: &mut RankPort<D>| both::pull(share, offer.addr as usize, local, port);
-        self.dev.reach(from) && self.with_port_of(OpId(0), envelope, copy).is_ok()
+        self.with_port_of(OpId(0), envelope, copy).is_ok()
     }
 
     /// RTS has met its receive: by remote access if this rank can reach the sender's memory, by
@@ -94,8 +97,9 @@ impl<D: Device> Rendezvous<'_, D> {
         let (from, len) = (envelope.source, outcome.len as usize);
         self.counters.happened(Notice::RendezvousBegun, [from as u64, offer.len, 0]);
         let local = receive.buf.part(0, len);
-        let is_left = self.crossing.posts && is_alone && both::is_pulled_whole(len) && self.crossing.met(id);
-        if !is_left && self.pull(&envelope, &offer, local) {
+        let is_pulled = self.is_pulled(from, &offer, len);
+        let is_left = is_pulled && self.crossing.posts && self.crossing.met(id);
+        if is_pulled && !is_left && self.pull(&envelope, &offer, local) {
             return self.end_receive(id, offer.len, outcome);
         }
         let by_frames = offer.addr == Offer::BY_FRAMES && offer.len > 0;
@@ -143,12 +147,6 @@ impl<D: Device> Rendezvous<'_, D> {
         self.tell_end(outcome.source, len, Side::Receive, Way::Both);
         self.ops.set(id, State::Done(outcome));
     }
-}
-
-/// Whether the receiver of an offer is to copy these bytes as a whole, and alone.
-pub(crate) fn is_pulled(offer: &Offer, len: usize) -> bool {
-    let is_direct = offer.share != Offer::NO_SHARE && offer.addr != Offer::BY_FRAMES;
-    is_direct && offer.other & Offer::ALONE != 0 && both::is_pulled_whole(len)
 }
 
 /// Reads an offer and checks what it refers to.
