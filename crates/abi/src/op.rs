@@ -2,7 +2,7 @@
 //! for them.
 
 use mpi::coll::{UserReduce, args};
-use mpi::datatype::basic::{self, Basic};
+use mpi::datatype::basic::Basic;
 use mpi::error::{Class, Result, fail};
 use mpi::handle::Handle;
 use mpi::mem;
@@ -49,14 +49,6 @@ pub fn reduce_local(
     datatype: Handle,
     op: Handle,
 ) -> Result {
-    if let (Some(op), Some(row)) = (Predefined::from_handle(op), basic::predefined(datatype))
-        && op.reduces(row.basic)
-        && inbuf > args::IN_PLACE
-        && inoutbuf > args::IN_PLACE
-        && inbuf != inoutbuf
-    {
-        return combine(op, row.basic, inbuf, inoutbuf, count);
-    }
     let ty = coll::committed(cx, datatype)?;
     let op = cx.objects().ops.get(op)?;
     op.check(ty.basic, datatype)?;
@@ -94,7 +86,8 @@ pub fn reduce_local(
     }
 }
 
-fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u64) -> Result {
+/// Two vectors of one type, neither of which is NULL unless they have no elements.
+pub fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u64) -> Result {
     let len = count.checked_mul(u64::from(basic.extent())).and_then(|len| isize::try_from(len).ok());
     let Some(len) = len else {
         return fail(Class::COUNT, format!("argument `count` is {count}, too many for any memory"));

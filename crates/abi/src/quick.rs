@@ -128,13 +128,25 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
     }
     let mut world = global::at_once()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
-    let raw = unsafe { layout::load(Object::Request, request) };
-    if world.objects.requests.is_shared(handle(raw)) {
+    let raw = handle(unsafe { layout::load(Object::Request, request) });
+    if world.objects.requests.is_shared(raw) {
         store(request, mpi::request::REQUEST_NULL);
-        put(status, Status::EMPTY);
-        return Some(0);
+    } else if !world.take_over(raw) {
+        return wait_for_message(world, raw, request, status);
     }
-    let (found, is_kept) = world.take_plain(handle(raw))?;
+    put(status, Status::EMPTY);
+    Some(0)
+}
+
+/// Apart, so that what was over when it was begun does not pay for what a message needs.
+#[inline(never)]
+fn wait_for_message(
+    mut world: AtOnce<'static, global::World>,
+    raw: Handle,
+    request: usize,
+    status: usize,
+) -> Option<i32> {
+    let (found, is_kept) = world.take_plain(raw)?;
     if !is_kept {
         store(request, mpi::request::REQUEST_NULL);
     }
@@ -151,7 +163,16 @@ pub fn MPI_Start(request: usize) -> Option<i32> {
     let mut world = unheard()?;
     // SAFETY: not null, and the application passes the address of a handle variable.
     let raw = unsafe { layout::load(Object::Request, request) };
-    if world.start_at_once(handle(raw))? {
+    match world.start_nothing(handle(raw)) {
+        true => Some(0),
+        false => start_message(world, handle(raw)),
+    }
+}
+
+/// Apart, so that what moves nothing does not pay for what a message needs.
+#[inline(never)]
+fn start_message(mut world: AtOnce<'static, global::World>, request: Handle) -> Option<i32> {
+    if world.start_message_now(request)? {
         engine::leave(&world);
     }
     Some(0)

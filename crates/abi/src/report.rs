@@ -235,6 +235,7 @@ impl<'a> Listing<'a> {
             }
             Body::Flush(_) => self.detached(),
             Body::Ended(_)
+            | Body::Over
             | Body::General(_)
             | Body::Collective(_)
             | Body::Partitioned

@@ -41,27 +41,23 @@ impl<D: Device> World<D> {
         Ok(is_left && !(is_partitioned && self.note_untold(handle)))
     }
 
-    /// `MPI_Start` of a message, or of a collective in which this rank moves nothing, if nothing is wrong and no time is to be told; else nothing has
-    /// been done that does not fail again. Whether it may be under way.
+    /// `MPI_Start` of a collective in which this rank moves nothing; false if it is something else or not plainly right, or
+    /// if its time is to be told: then nothing has been done.
     #[inline(always)]
-    pub fn start_at_once(&mut self, handle: Handle) -> Option<bool> {
-        let request = self.objects.requests.get_mut(handle)?;
-        let recipe = request.recipe.as_ref().filter(|_| request.body.is_none())?;
-        match &**recipe {
-            (Recipe::Collective(Some(idle), _), _) => {
-                let is_nothing =
-                    idle.schedule.is_nothing() && idle.copies.is_none() && self.account.is_none();
-                request.body = Some(is_nothing.then_some(Body::Ended(Ended::WELL))?);
-                Some(false)
-            }
-            (Recipe::Send(_) | Recipe::Receive(_), _) => self.start_message_at_once(handle),
-            _ => None,
+    pub fn start_nothing(&mut self, handle: Handle) -> bool {
+        let Some(request) = self.objects.requests.get_mut(handle) else { return false };
+        if !request.is_of_nothing || request.body.is_some() || self.account.is_some() {
+            return false;
         }
+        std::mem::forget(request.body.replace(Body::Over));
+        true
     }
 
-    #[inline(never)]
-    fn start_message_at_once(&mut self, handle: Handle) -> Option<bool> {
-        let request = self.objects.requests.get_mut(handle)?;
+    /// `MPI_Start` of a message if nothing is wrong; else nothing has been done that does not fail again. Whether it may be
+    /// under way.
+    #[inline(always)]
+    pub fn start_message_now(&mut self, handle: Handle) -> Option<bool> {
+        let request = self.objects.requests.get_mut(handle).filter(|request| request.body.is_none())?;
         let body = match &**request.recipe.as_ref()? {
             (Recipe::Send(send), place)
                 if send.mode == SendMode::Standard && send.buffer.ty.is_contiguous() =>
@@ -74,7 +70,7 @@ impl<D: Device> World<D> {
                     false if self.engine.device().distance(to) == Distance::Network => return None,
                     false => self.engine.send_among(to, context, send.tag, span, Mode::Standard).ok()?,
                 };
-                op.map_or(Body::Ended(Ended::WELL), |op| Body::Send(op, Keep::Nothing))
+                op.map_or(Body::Over, |op| Body::Send(op, Keep::Nothing))
             }
             (Recipe::Receive(receive), place) if receive.buffer.ty.is_contiguous() => {
                 let from = peer_at_once(place, receive.source)?;
@@ -85,7 +81,7 @@ impl<D: Device> World<D> {
             }
             _ => return None,
         };
-        let is_over = matches!(body, Body::Ended(_));
+        let is_over = matches!(body, Body::Over);
         request.body = Some(body);
         Some(!is_over)
     }

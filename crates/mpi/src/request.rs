@@ -151,6 +151,8 @@ pub enum Origin {
 pub enum Body {
     /// It has ended; nobody has asked yet.
     Ended(Ended),
+    /// A persistent one was over, and well, when it was started.
+    Over,
     /// A send.
     Send(OpId, Keep),
     /// A receive.
@@ -254,12 +256,14 @@ pub struct Request {
     pub shared: bool,
     /// It is that of a collective: these must not be cancelled, done or not (MPI 5.0 section 6.12).
     pub is_collective: bool,
+    /// A persistent collective in which this rank moves nothing: it is over whenever it is started.
+    pub is_of_nothing: bool,
 }
 
 impl Request {
     fn new(comm: Handle, body: Option<Body>) -> Request {
         let is_collective = matches!(body, Some(Body::Collective(_)));
-        Request { comm, body, recipe: None, shared: false, is_collective }
+        Request { comm, body, recipe: None, shared: false, is_collective, is_of_nothing: false }
     }
 }
 
@@ -305,8 +309,10 @@ impl Requests {
     /// An inactive persistent request.
     pub fn add_persistent(&mut self, comm: Handle, recipe: Recipe, place: Place) -> Result<Handle> {
         let is_collective = matches!(recipe, Recipe::Collective(..));
+        let is_of_nothing =
+            matches!(&recipe, Recipe::Collective(Some(idle), _) if idle.schedule.is_nothing());
         let recipe = Some(Box::new((recipe, place)));
-        self.slab.insert(Request { recipe, is_collective, ..Request::new(comm, None) })
+        self.slab.insert(Request { recipe, is_collective, is_of_nothing, ..Request::new(comm, None) })
     }
 
     /// Whether [`Requests::sent`] cannot fail any more.

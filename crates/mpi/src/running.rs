@@ -102,9 +102,10 @@ impl<D: Device> World<D> {
     pub fn add_copies(&mut self, handle: Handle, mut copies: Box<dyn Copies>) {
         match self.objects.requests.get_mut(handle) {
             Some(Request { body: Some(Body::Collective(running)), .. }) => running.copies = Some(copies),
-            Some(Request { body: None, recipe: Some(recipe), .. }) => {
+            Some(Request { body: None, recipe: Some(recipe), is_of_nothing, .. }) => {
                 if let Recipe::Collective(Some(running), _) = &mut recipe.0 {
                     running.copies = Some(copies);
+                    *is_of_nothing = false;
                 }
             }
             Some(Request { body: Some(Body::Ended(Ended { error: Some(_), .. })), .. }) => {

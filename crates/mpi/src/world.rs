@@ -263,6 +263,7 @@ impl<D: Device> World<D> {
                 self.detach(*receive);
             }
             Body::Ended(_)
+            | Body::Over
             | Body::Flush(_)
             | Body::General(_)
             | Body::Collective(_)
@@ -315,7 +316,7 @@ impl<D: Device> World<D> {
         let Some(request) = self.objects.requests.get_mut(handle) else { return Requests::refuse(handle) };
         let Some(body) = &request.body else { return Ok(true) };
         match body {
-            Body::Ended(_) => return Ok(true),
+            Body::Ended(_) | Body::Over => return Ok(true),
             Body::Send(op, _) | Body::Receive(op, ..) if !self.engine.is_done(*op) => return Ok(false),
             Body::Collective(_) => return Ok(false),
             Body::Partitioned => return self.settle_partitioned(handle),
@@ -371,6 +372,7 @@ impl<D: Device> World<D> {
                 let drained = self.attached(owner).is_none_or(|buffer| buffer.is_drained());
                 if drained { (Body::Ended(Ended::WELL), true) } else { (Body::Flush(owner), false) }
             }
+            Body::Over => (Body::Ended(Ended::WELL), true),
             other => {
                 let ended = matches!(other, Body::Ended(_));
                 (other, ended)
@@ -417,16 +419,30 @@ impl<D: Device> World<D> {
             Some(Body::Beside(errand)) => {
                 (errand.outcome().cloned().expect("request taken before it ended"), persistent)
             }
-            None => (Ended::WELL, persistent),
+            Some(Body::Over) | None => (Ended::WELL, persistent),
             Some(other) => panic!("request taken before it ended: {other:?}"),
         }
+    }
+
+    /// Makes a persistent request inactive that was over when it was started; false of any other.
+    #[inline(always)]
+    pub fn take_over(&mut self, handle: Handle) -> bool {
+        let request = self.objects.requests.get_mut(handle);
+        let Some(request) = request.filter(|request| matches!(request.body, Some(Body::Over))) else {
+            return false;
+        };
+        std::mem::forget(request.body.take());
+        true
     }
 
     /// Completes a request if it has ended and there is nothing special about it: no error, no
     /// function of the application to call. The flag says whether the handle is still good.
     #[inline(always)]
     pub fn take_plain(&mut self, handle: Handle) -> Option<(Status, bool)> {
-        let request = self.objects.requests.get(handle)?;
+        if self.take_over(handle) {
+            return Some((Status::EMPTY, true));
+        }
+        let request = self.objects.requests.get_mut(handle)?;
         if request.shared {
             return Some((Status::EMPTY, false));
         }
@@ -439,7 +455,7 @@ impl<D: Device> World<D> {
         let status = source.map_or(Status::EMPTY, |source| Status::new(source, tag, len));
         let is_persistent = request.recipe.is_some();
         if is_persistent {
-            self.objects.requests.get_mut(handle)?.body = None;
+            request.body = None;
         } else {
             self.objects.requests.forget(handle);
         }
@@ -451,11 +467,6 @@ impl<D: Device> World<D> {
     fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {
         let request = self.objects.requests.get_mut(handle)?;
         match &request.body {
-            Some(Body::Ended(Ended { error: None, status })) if request.recipe.is_some() => {
-                let status = *status;
-                request.body = None;
-                Some((status, true))
-            }
             Some(Body::Ended(Ended { error: None, .. })) => {
                 let (ended, keep) = self.take(handle);
                 Some((ended.status, keep))

@@ -106,7 +106,7 @@ rows! { "6 Collective communication";
         comm: Comm) large quick => crate::coll::even::reduce;
     MPI_Reduce_init(sendbuf: BufIn, recvbuf: BufOut, count: Count, datatype: Datatype, op: Op, root: Root,
         comm: Comm, info: InfoOrNull, request: RequestOut) large => crate::coll::even::reduce_init;
-    MPI_Reduce_local(inbuf: BufIn, inoutbuf: BufOut, count: Count, datatype: Datatype, op: Op) large
+    MPI_Reduce_local(inbuf: BufIn, inoutbuf: BufOut, count: Count, datatype: Datatype, op: Op) large quick
         => crate::op::reduce_local;
     MPI_Reduce_scatter(sendbuf: BufIn, recvbuf: BufOut, recvcounts: Counts, datatype: Datatype, op: Op,
         comm: Comm) large listed => crate::coll::varied::reduce_scatter;

@@ -107,8 +107,17 @@ pub enum Group {
     Opaque,
 }
 
+impl Group {
+    /// Its bit in a set of groups.
+    #[inline]
+    pub const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
 impl Basic {
     /// Bytes of data in one element, without padding.
+    #[inline]
     pub const fn size(self) -> u32 {
         use Basic::*;
         match self {
@@ -125,6 +134,7 @@ impl Basic {
     }
 
     /// The boundary on which C places an element.
+    #[inline]
     pub const fn align(self) -> u32 {
         use Basic::*;
         match self {
@@ -137,6 +147,7 @@ impl Basic {
     }
 
     /// Distance between consecutive elements of an array: size and padding.
+    #[inline]
     pub const fn extent(self) -> u32 {
         // A boundary is a power of two: no division, for this is asked in every reduction.
         let align = self.align();
@@ -149,6 +160,7 @@ impl Basic {
     }
 
     /// Which operations of the standard take it.
+    #[inline]
     pub const fn group(self) -> Group {
         use Basic::*;
         match self {
@@ -317,6 +329,18 @@ static POSITIONS: [u8; SPAN] = {
     positions
 };
 
+/// The bit of its [`Group`] by handle, 0 where there is no type.
+static GROUPS: [u8; SPAN] = {
+    let mut groups = [0; SPAN];
+    let mut i = 0;
+    while i < PREDEFINED.len() {
+        let row = &PREDEFINED[i];
+        groups[(row.handle.0 - FIRST) as usize] = row.basic.group().bit();
+        i += 1;
+    }
+    groups
+};
+
 /// Size by handle, 0 where there is no type or its arrays have gaps.
 static DENSE_SIZES: [u8; SPAN] = {
     let mut sizes = [0; SPAN];
@@ -339,6 +363,12 @@ pub fn basic_size(handle: Handle) -> u32 {
         Some(&size) => u32::from(size),
         None => 0,
     }
+}
+
+/// The bit of the [`Group`] of a predefined datatype, 0 for any other: the question a reduction asks, answered by one load.
+#[inline]
+pub fn group_bit(handle: Handle) -> u8 {
+    GROUPS.get(handle.0.wrapping_sub(FIRST) as usize).copied().unwrap_or(0)
 }
 
 /// The predefined datatype behind `handle`, if it is one.

@@ -241,6 +241,7 @@ pub(super) fn numeric(op: Predefined, basic: Basic, input: &[u8], inout: &mut [u
     }
 }
 
+#[inline(never)]
 fn real<T: Number + Stored<N>, const N: usize>(op: Predefined, input: &[u8], inout: &mut [u8]) {
     match op {
         Predefined::Sum => each(input, inout, |a, b| T::load(a).add(T::load(b)).store()),
@@ -251,6 +252,7 @@ fn real<T: Number + Stored<N>, const N: usize>(op: Predefined, input: &[u8], ino
     }
 }
 
+#[inline(never)]
 fn complex<T: Number + Stored<N> + Negate, const N: usize>(op: Predefined, input: &[u8], inout: &mut [u8]) {
     if op == Predefined::Sum {
         return real::<T, N>(op, input, inout);
@@ -299,11 +301,13 @@ impl Negate for Binary128 {
 }
 
 /// BAND, BOR, BXOR: the width of the type does not matter.
+#[inline(never)]
 pub(super) fn bits(input: &[u8], inout: &mut [u8], f: impl Fn(u8, u8) -> u8) {
     each::<1>(input, inout, |[a], [b]| [f(a, b)]);
 }
 
 /// LAND, LOR, LXOR: anything but zero is true, the result is 0 or 1.
+#[inline(never)]
 pub(super) fn logical(basic: Basic, input: &[u8], inout: &mut [u8], f: impl Fn(bool, bool) -> bool) {
     match basic.size() {
         1 => each(input, inout, |a, b| u8::from(f(a != [0; 1], b != [0; 1])).to_ne_bytes()),

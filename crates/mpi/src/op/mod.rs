@@ -89,6 +89,7 @@ impl Predefined {
     };
 
     /// The operation with this handle.
+    #[inline]
     pub fn from_handle(handle: Handle) -> Option<Predefined> {
         *Self::BY_HANDLE.get(handle.0 as usize)?
     }
@@ -126,24 +127,45 @@ impl Predefined {
 
     /// Whether it takes elements of this type (MPI 5.0 section 6.9.2; one-sided: 12.3.4). `MPI_CHAR`
     /// is taken as an integer, though the standard does not define that.
+    #[inline]
     pub fn takes(self, basic: Basic) -> bool {
+        self.groups() & basic.group().bit() != 0
+    }
+
+    /// The groups of types that it takes.
+    #[inline]
+    const fn groups(self) -> u8 {
         use Group::*;
-        let group = basic.group();
         match self {
-            Predefined::Min | Predefined::Max => matches!(group, Integer | Float),
-            Predefined::Sum | Predefined::Prod => matches!(group, Integer | Float | Complex),
-            Predefined::Band | Predefined::Bor | Predefined::Bxor => matches!(group, Integer | Byte),
-            Predefined::Land | Predefined::Lor | Predefined::Lxor => matches!(group, Integer | Logical),
-            Predefined::Minloc | Predefined::Maxloc => group == Pair,
-            Predefined::Replace | Predefined::NoOp => true,
+            Predefined::Min | Predefined::Max => Integer.bit() | Float.bit(),
+            Predefined::Sum | Predefined::Prod => Integer.bit() | Float.bit() | Complex.bit(),
+            Predefined::Band | Predefined::Bor | Predefined::Bxor => Integer.bit() | Byte.bit(),
+            Predefined::Land | Predefined::Lor | Predefined::Lxor => Integer.bit() | Logical.bit(),
+            Predefined::Minloc | Predefined::Maxloc => Pair.bit(),
+            Predefined::Replace | Predefined::NoOp => u8::MAX,
         }
     }
 
-    /// Whether a collective reduction may use it on this type.
-    #[inline]
-    pub fn reduces(self, basic: Basic) -> bool {
-        !matches!(self, Predefined::Replace | Predefined::NoOp) && self.takes(basic)
-    }
+    /// The groups of types that a collective reduction may use it on, by its handle; none where there is no operation.
+    const REDUCED: [u8; 64] = {
+        let mut groups = [0; 64];
+        let mut i = 0;
+        while i < Self::ALL.len() {
+            let op = Self::ALL[i];
+            if !matches!(op, Predefined::Replace | Predefined::NoOp) {
+                groups[op as usize] = op.groups();
+            }
+            i += 1;
+        }
+        groups
+    };
+}
+
+/// Whether both are the standard's, and a collective reduction may use this operation on that type.
+#[inline]
+pub fn reduces(op: Handle, datatype: Handle) -> bool {
+    static REDUCED: [u8; 64] = Predefined::REDUCED;
+    REDUCED.get(op.0 as usize).is_some_and(|groups| groups & basic::group_bit(datatype) != 0)
 }
 
 impl Op {
@@ -189,7 +211,7 @@ fn refuse(op: Predefined, datatype: Handle) -> Result<Basic> {
 /// `inout[i] = input[i] op inout[i]` for the elements of two slices of equal length, which need
 /// not be aligned.
 pub fn apply(op: Predefined, basic: Basic, input: &[u8], inout: &mut [u8]) {
-    assert_eq!(input.len(), inout.len());
+    assert!(input.len() == inout.len(), "vectors of different lengths");
     debug_assert!(op.takes(basic));
     match op {
         Predefined::Sum | Predefined::Prod | Predefined::Min | Predefined::Max => {

@@ -108,7 +108,10 @@ fn every_operation_meets_every_type() {
     for row in basic::PREDEFINED {
         let extent = row.basic.extent() as usize;
         for op in Predefined::ALL {
-            match Op::Predefined(op).check(Some(row.basic), row.handle) {
+            let checked = Op::Predefined(op).check(Some(row.basic), row.handle);
+            let handle = Handle(op as u32);
+            assert_eq!(reduces(handle, row.handle), checked.is_ok(), "{} of {}", op.name(), row.name);
+            match checked {
                 Ok(()) => {
                     taken += 1;
                     let mut inout = vec![1; 3 * extent];
@@ -128,4 +131,10 @@ fn every_operation_meets_every_type() {
     assert!(Op::Predefined(Predefined::Sum).check(None, Handle(1 << 20)).is_err());
     assert_eq!(Predefined::from_handle(Handle(0x39)), Some(Predefined::Maxloc));
     assert_eq!(Predefined::from_handle(OP_NULL), None);
+    for (op, datatype) in
+        [(OP_NULL, basic::BYTE), (Handle(1 << 20), basic::BYTE), (Handle(0x29), Handle(1 << 20))]
+    {
+        assert!(!reduces(op, datatype), "{op:?} of {datatype:?}");
+    }
+    assert!(!reduces(Handle(0x29), basic::DATATYPE_NULL));
 }
