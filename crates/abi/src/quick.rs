@@ -146,7 +146,8 @@ fn wait_for_message(
     request: usize,
     status: usize,
 ) -> Option<i32> {
-    let (found, is_kept) = world.take_plain(raw)?;
+    let taken = world.take_plain(raw).or_else(|| world.take_soon(raw));
+    let (found, is_kept) = taken?;
     if !is_kept {
         store(request, mpi::request::REQUEST_NULL);
     }

@@ -462,6 +462,14 @@ impl<D: Device> World<D> {
         Some((status, is_persistent))
     }
 
+    /// As [`World::take_plain`] of a receive whose message comes soon.
+    #[inline(never)]
+    pub fn take_soon(&mut self, handle: Handle) -> Option<(Status, bool)> {
+        let request = self.objects.requests.get(handle)?;
+        let Some(Body::Receive(op, Origin::Rank(_), None)) = request.body else { return None };
+        if self.engine.look_for(op) { self.take_plain(handle) } else { None }
+    }
+
     /// As [`World::take_plain`], for what is not a simple message.
     #[inline(never)]
     fn take_ended(&mut self, handle: Handle) -> Option<(Status, bool)> {

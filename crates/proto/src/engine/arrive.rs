@@ -58,7 +58,7 @@ impl<D: Device> Engine<D> {
     /// Takes up to `most` eager messages straight into the buffers posted for them, as long as
     /// they come in the order of the receives: (how many, whether none is left).
     #[inline]
-    fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
+    pub(crate) fn drain_direct(&mut self, source: Rank, most: usize) -> (usize, bool) {
         let mut taken = 0;
         let mut is_empty = false;
         while taken < most

@@ -269,6 +269,11 @@ impl Matching {
         self.held_bytes + size_of::<Unexpected>() + len <= most_bytes
     }
 
+    /// Whether there is one receive, for whose message nothing else has to be looked at.
+    pub fn has_one_posted(&self) -> bool {
+        self.posted == 1
+    }
+
     /// Number of messages that wait.
     pub fn waiting(&self) -> usize {
         self.waiting

@@ -75,6 +75,47 @@ fn faults_found_aside_are_told() {
     assert_eq!(job.ranks[0].progress(), Ok(false), "it is told once");
 }
 
+/// A wait looks for the message of the one receive that is posted where that comes from, and leaves alone what comes from others.
+#[test]
+fn a_posted_receive_is_looked_for() {
+    let mut job = Job::new(3, 1 << 20);
+    let mut buffer = [0; EAGER];
+    let op = job.receive(0, 1, 7, &mut buffer);
+    job.send(2, 0, 7, b"another!", Mode::Standard);
+    job.arrive();
+    assert!(!job.ranks[0].look_for(op), "nothing has come from there");
+    job.send(1, 0, 7, b"message", Mode::Standard);
+    job.arrive();
+    assert!(job.ranks[0].look_for(op));
+    assert!(!job.ranks[0].look_for(op), "it is over");
+    assert_eq!(job.ranks[0].take_plain(op), Some((7, 7)));
+    assert_eq!((&buffer[..7], job.ranks[0].arrived().count()), (&b"message"[..], 0));
+}
+
+/// It does not where another one is posted, which may be for what comes first, nor finds what is for none, or is long.
+#[test]
+fn what_is_not_plain_is_not_looked_for() {
+    let mut job = Job::new(2, 1 << 20);
+    let (mut buffers, long) = ([[0; EAGER]; 3], [1; 2 * EAGER]);
+    let [one, two, three] = &mut buffers;
+    let ops = [job.receive(0, 1, 7, one), job.receive(0, 1, 8, two)];
+    job.send(1, 0, 7, b"first", Mode::Standard);
+    job.arrive();
+    assert!(!job.ranks[0].look_for(ops[0]), "two are posted");
+    job.ranks[0].progress().unwrap();
+    assert_eq!(job.ranks[0].take_plain(ops[0]), Some((7, 5)));
+    job.send(1, 0, 9, b"for none", Mode::Standard);
+    job.send(1, 0, 8, &long, Mode::Standard);
+    job.arrive();
+    assert!(!job.ranks[0].look_for(ops[1]), "what is not for it comes first");
+    job.ranks[0].progress().unwrap();
+    assert_eq!(job.ranks[0].arrived().count(), 1);
+    let anyone = Want { source: None, context: CONTEXT, tag: Some(10) };
+    let room = Span { addr: three.as_mut_ptr() as usize, len: EAGER };
+    let any = job.ranks[0].receive(anyone, room).unwrap();
+    assert!(!job.ranks[0].look_for(any), "it may come from anywhere");
+}
+
 /// Of two that send at once none copies before its own message has left: the other one would wait for it as long.
 #[test]
 fn who_sends_copies_nothing_first() {
