@@ -6,6 +6,7 @@
 use crate::report::{BEGUN_MAX, BOARD_FD, CONTROL_FD, JOB_CPUS, LINE_MAX, Line, PENDING_MAX, Pending};
 use crate::sys::{self, board, event};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -96,13 +97,18 @@ pub fn take(question: u32) -> bool {
 /// How many CPUs the ranks of this host share: what says whether ranks are more than CPUs.
 ///
 /// A launcher that binds leaves a rank only its own share to see, so Tern's own tells the number.
-/// Under another one that has bound this process, all CPUs of the host are assumed.
+/// Under another one that has bound this process, all CPUs of the host are assumed. What the environment says is read once, at the
+/// start, for a program may change it while a thread of the library asks for this.
 pub fn job_cpus() -> usize {
-    let told = std::env::var(JOB_CPUS).ok().and_then(|text| text.parse::<usize>().ok());
+    static SAID: OnceLock<(Option<usize>, bool)> = OnceLock::new();
+    let (told, launched) = *SAID.get_or_init(|| {
+        let told = std::env::var(JOB_CPUS).ok().and_then(|text| text.parse::<usize>().ok());
+        let launchers = ["PMI_FD", "PMI_PORT", "PMIX_RANK"];
+        (told, launchers.iter().any(|name| std::env::var_os(name).is_some()))
+    });
     if let Some(told) = told.filter(|cpus| *cpus > 0) {
         return told;
     }
     let own = std::thread::available_parallelism().map_or(1, usize::from);
-    let launched = ["PMI_FD", "PMI_PORT", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some());
     if launched { own.max(sys::process::online_cpus()) } else { own }
 }
