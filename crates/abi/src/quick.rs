@@ -85,15 +85,17 @@ pub fn MPI_Isend(
 ) -> Option<i32> {
     let n = count(n)?;
     let mut world = global::at_once()?;
-    if request == 0 || tag < 0 || !world.objects.requests.has_sent() {
+    if request == 0 || tag < 0 {
         return None;
     }
+    // Before anything leaves: it may fail.
+    let sent = world.objects.requests.sent().ok()?;
     let (datatype, comm) = (handle(datatype), handle(comm));
-    let sent = match world.send_now::<true>(buf, n, datatype, dest, tag, comm) {
-        true => world.objects.requests.sent().ok()?,
+    let begun = match world.send_now::<true>(buf, n, datatype, dest, tag, comm) {
+        true => sent,
         false => world.isend_now((buf, n, datatype), (dest, tag, comm))?,
     };
-    store(request, sent);
+    store(request, begun);
     engine::leave(&world);
     Some(0)
 }
@@ -256,13 +258,14 @@ fn transfer_asking<const PUT: bool>(
     request: usize,
 ) -> Option<i32> {
     let mut world = unheard()?;
-    if request == 0 || !world.objects.requests.has_sent() {
+    if request == 0 {
         return None;
     }
+    let sent = world.objects.requests.sent().ok()?;
     if !world.transfer_now::<PUT, true>((buf, n, handle(datatype)), there, handle(win)) {
         return None;
     }
-    store(request, world.objects.requests.sent().ok()?);
+    store(request, sent);
     Some(0)
 }
 

@@ -315,22 +315,10 @@ impl Requests {
         self.slab.insert(Request { recipe, is_collective, is_of_nothing, ..Request::new(comm, None) })
     }
 
-    /// Whether [`Requests::sent`] cannot fail any more.
-    #[inline(always)]
-    pub fn has_sent(&self) -> bool {
-        self.sent.is_some()
-    }
-
     /// Whether it is the request that [`Requests::sent`] or [`Requests::collected`] gives.
     #[inline(always)]
     pub fn is_shared(&self, handle: Handle) -> bool {
         self.sent == Some(handle) || self.collected == Some(handle)
-    }
-
-    /// Whether [`Requests::collected`] cannot fail any more.
-    #[inline(always)]
-    pub fn has_collected(&self) -> bool {
-        self.collected.is_some()
     }
 
     /// The request of a send that has left already: nothing has to be remembered about it, so all of them share one.

@@ -37,14 +37,15 @@ fn begun(
     request: usize,
     moves_nothing: impl FnOnce(Seat) -> bool,
 ) -> Option<i32> {
-    let mut world = unheard()?;
-    if request == 0
-        || !world.objects.requests.has_collected()
-        || !world.empty_now(kind, handle(comm), moves_nothing)
-    {
+    if request == 0 {
         return None;
     }
-    store(request, world.objects.requests.collected().ok()?);
+    let mut world = unheard()?;
+    let collected = world.objects.requests.collected().ok()?;
+    if !world.empty_now(kind, handle(comm), moves_nothing) {
+        return None;
+    }
+    store(request, collected);
     Some(0)
 }
 
