@@ -299,6 +299,16 @@ pub trait Device: Transfers {
     /// Reads the peer's memory at `remote` into `local`. That it is not permitted may turn out at any time:
     /// then nothing more is tried with this peer.
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
+    /// Whether several reads take less time by [`Device::read_many`] than one by one.
+    #[inline(always)]
+    fn reads_many(&self) -> bool {
+        false
+    }
+    /// Reads pieces of the peer's memory, each into a place from an address there: how many of them are there, from the first on. Of the
+    /// next one [`Device::read`] says what is wrong, if anything is.
+    fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
+        pieces.iter().take_while(|(local, remote)| self.read(peer, *local, *remote).is_ok()).count()
+    }
     /// Writes `local` to the peer's memory at `remote`.
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
 

@@ -390,6 +390,18 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
+    #[inline(always)]
+    fn reads_many(&self) -> bool {
+        self.near.reads_many()
+    }
+
+    fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
+        match self.place(peer) {
+            Some(place) => self.near.read_many(place, pieces),
+            None => self.far_mut().read_many(peer, pieces),
+        }
+    }
+
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
         match self.place(peer) {
             Some(place) => self.near.write(place, local, remote).map_err(|fault| self.named(fault)),

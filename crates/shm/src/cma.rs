@@ -2,6 +2,9 @@
 
 use fabric::{Fault, Span};
 
+/// Pieces of one call.
+const READS: usize = 16;
+
 /// Direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -68,6 +71,29 @@ fn once(way: Direction, pid: i32, mine: &[libc::iovec], theirs: &[libc::iovec]) 
             }
         }
     }
+}
+
+/// Reads pieces of the memory of process `pid`, in one call of the kernel: how many are there as a whole, from the first on. What would take long by the
+/// way straight on ends them, as what cannot be read does.
+pub fn read_many(pid: i32, pieces: &[(Span, usize)]) -> usize {
+    let mut mine = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; READS];
+    let mut theirs = mine;
+    let is_straight =
+        |(local, remote): &&(Span, usize)| !memcopy::wants_detour(local.addr, *remote, local.len);
+    let mut count = 0;
+    for (local, remote) in pieces.iter().take(READS).take_while(is_straight) {
+        mine[count] = libc::iovec { iov_base: local.addr as *mut _, iov_len: local.len };
+        theirs[count] = libc::iovec { iov_base: *remote as *mut _, iov_len: local.len };
+        count += 1;
+    }
+    let mut moved =
+        usize::try_from(once(Direction::Read, pid, &mine[..count], &theirs[..count])).unwrap_or(0);
+    let is_whole = |(local, _): &&(Span, usize)| {
+        let is_whole = local.len <= moved;
+        moved = moved.saturating_sub(local.len);
+        is_whole
+    };
+    pieces[..count].iter().take_while(is_whole).count()
 }
 
 /// The same by the kernel alone; continues after partial copies.
@@ -179,5 +205,42 @@ mod tests {
             };
             assert_eq!(transfer(way, pid, 7, Span { addr: mine, len: 5000 }, theirs), fault(true));
         }
+    }
+
+    /// What can be read of several pieces is there up to the first that cannot, or is to go another way.
+    #[test]
+    fn several_pieces_are_read_up_to_the_first_that_is_not_there() {
+        const PAGE: usize = memcopy::PAGE;
+        let from: Vec<u8> = (0..60_000u32).map(|i| (i % 251) as u8).collect();
+        let (pid, start) = (std::process::id() as i32, from.as_ptr() as usize);
+        // Pieces one behind the other, into a place so many bytes further behind a page than where they come from.
+        let read = |lens: &[usize], bad: usize, further: usize| {
+            let mut room = vec![0u8; from.len() + PAGE];
+            let skipped = (start + further).wrapping_sub(room.as_ptr() as usize) % PAGE;
+            let to = &mut room[skipped..][..from.len()];
+            let mut at = 0;
+            let piece = |(i, len): (usize, &usize)| {
+                let local = Span { addr: to.as_mut_ptr() as usize + at, len: *len };
+                at += len;
+                (local, if i == bad { 1 } else { start + at - len })
+            };
+            let pieces: Vec<(Span, usize)> = lens.iter().enumerate().map(piece).collect();
+            let count = read_many(pid, &pieces);
+            let bytes = lens[..count].iter().sum();
+            (count, to[..bytes] == from[..bytes])
+        };
+        let none = usize::MAX;
+        if read(&[8], none, 0).0 == 0 {
+            return require::missing("single-copy", &"process_vm_readv is not permitted");
+        }
+        memcopy::assume_slow(true);
+        assert_eq!(read(&[1000, 1, 20_000, 8192], none, 0), (4, true));
+        for bad in 0..4 {
+            assert_eq!(read(&[5000, 1, 20_000, 8192], bad, 0), (bad, true));
+        }
+        assert_eq!(read(&[100; 40], none, 0), (READS, true));
+        assert_eq!(read(&[], none, 0), (0, true));
+        // To what lies close behind its source the kernel takes long, but for what is short.
+        assert_eq!(read(&[8, 20_000, 8], none, 16), (1, true));
     }
 }

@@ -6,6 +6,7 @@ use crate::event::{Event, Notice};
 use crate::message::malformed;
 use crate::message::matching::{Body, Direct, Envelope};
 use crate::message::op::Outcome;
+use crate::rendezvous::ahead::Met;
 use crate::rendezvous::cancel::claim;
 use crate::rendezvous::shares::read_offer;
 use fabric::{Device, Fault, Frame, Rank, Span};
@@ -19,6 +20,23 @@ impl<D: Device> Engine<D> {
     /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next. Over
     /// registered memory it does not wait: the sender has few slots, and wants them back.
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
+        let drained = self.drain_frames(source);
+        if !self.ahead.is_empty() {
+            self.begin_met();
+        }
+        drained
+    }
+
+    /// Receives that have met their messages begin, all from one rank.
+    #[inline(never)]
+    fn begin_met(&mut self) {
+        let met = self.ahead.take();
+        self.rendezvous().begin_met(&met);
+        self.ahead.give(met);
+    }
+
+    /// As [`Engine::drain`] but for receives that have met long messages: they are yet to begin.
+    fn drain_frames(&mut self, source: Rank) -> Result<bool, Fault> {
         let mut taken = 0;
         while taken < BATCH {
             let (direct, is_empty) = self.drain_direct(source, BATCH - taken);
@@ -148,7 +166,10 @@ impl<D: Device> Engine<D> {
             && let Some(op) = self.matching.take_posted(&envelope)
         {
             self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
-            self.rendezvous().begin_receive(op, envelope, offer);
+            // Others may be behind it, to be copied by the same call.
+            if self.ahead.meet(Met { op, envelope, offer }) {
+                self.begin_met();
+            }
         }
         true
     }

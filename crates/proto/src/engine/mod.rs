@@ -36,6 +36,7 @@ use crate::memory::staging::Staging;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
+use crate::rendezvous::ahead::Ahead;
 use crate::rendezvous::crossing::Crossing;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
@@ -100,6 +101,8 @@ pub struct Engine<D: Device> {
     longs: Spare,
     /// What is copied behind sends.
     pub(crate) crossing: Crossing,
+    /// What is copied by one call.
+    pub(crate) ahead: Ahead,
     /// RTRs for registered memory.
     pub(crate) rtrs: RtrAccount,
     /// Registrations of application memory.
@@ -177,6 +180,7 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             longs: Spare::default(),
             crossing: Crossing::default(),
+            ahead: Ahead::default(),
             rtrs,
             rcache,
             frequent: frequent.map(Box::new),
@@ -368,6 +372,7 @@ impl<D: Device> Engine<D> {
             longs: &mut self.longs,
             active: &mut self.active,
             crossing: &mut self.crossing,
+            ahead: &mut self.ahead,
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,
             aside: &mut self.aside,

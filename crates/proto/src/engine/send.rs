@@ -407,10 +407,12 @@ impl<D: Device> Engine<D> {
         moved
     }
 
-    /// A message has left: copies what was left for it. What waits for room may find some behind each copy.
+    /// A message has left: copies what was left for it. What waits for room may find some behind each call that copies.
     fn copy_left(&mut self) {
-        for id in self.crossing.sent() {
-            self.rendezvous().copy_left(id);
+        let left = self.crossing.sent();
+        let mut left = &left[..];
+        while !left.is_empty() {
+            left = &left[self.rendezvous().copy_first_left(left)..];
             if !self.peers.backlog.is_empty() {
                 self.flush();
             }

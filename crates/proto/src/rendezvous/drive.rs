@@ -38,6 +38,7 @@ macro_rules! port {
             counters: $rank.counters,
             learner: $rank.learner,
             backlog: $rank.backlog,
+            ahead: $rank.ahead,
             eager_limits: $rank.eager_limits,
             aside: $rank.aside,
             turn: $rank.turn,

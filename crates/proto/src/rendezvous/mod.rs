@@ -6,6 +6,7 @@
 //!
 //! A [`Rendezvous`] is what this part of the protocols needs of a rank, handed to it for the length of a call.
 
+pub(crate) mod ahead;
 pub(crate) mod cancel;
 mod coming;
 pub(crate) mod crossing;
@@ -36,6 +37,7 @@ use crate::message::malformed;
 use crate::message::matching::{Envelope, Matching};
 use crate::message::op::{OpId, Sending, Side};
 use crate::message::peers::Peers;
+use ahead::Ahead;
 use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
 use learner::Learner;
@@ -78,6 +80,8 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub active: &'a mut Vec<OpId>,
     /// What is copied behind sends.
     pub crossing: &'a mut Crossing,
+    /// What is copied by one call.
+    pub ahead: &'a mut Ahead,
     /// RTRs over registered memory.
     pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.

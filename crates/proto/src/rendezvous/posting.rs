@@ -9,6 +9,7 @@ use crate::memory::staging::{Slab, Staging, Use};
 use crate::message::op::OpId;
 use crate::message::peers::{How, Peers};
 use crate::message::work::Work;
+use crate::rendezvous::ahead::Ahead;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Port, Turn};
 use fabric::{Device, Distance, Fault, Local, Rank, Remote, Rights, Span};
@@ -120,6 +121,7 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub counters: &'a mut Counters,
     pub backlog: &'a mut Backlog,
     pub learner: &'a mut Learner,
+    pub ahead: &'a mut Ahead,
     pub posted: &'a mut Posted,
     /// By distance.
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],

@@ -52,8 +52,10 @@ impl<D: Device> Sharing for RankPort<'_, D> {
 
     fn copy_across(&mut self, side: Side, local: Span, remote: usize) -> Result<(), Fault> {
         let limit = &mut self.eager_limits[self.dev.distance(self.peer) as usize];
-        let start = limit.prices(local.len).then(|| self.dev.now_ns());
+        let is_read = side == Side::Receive && self.ahead.takes(self.peer, local, remote);
+        let start = (!is_read && limit.prices(local.len)).then(|| self.dev.now_ns());
         let result = match side {
+            Side::Receive if is_read => Ok(()),
             Side::Receive => self.dev.read(self.peer, local, remote),
             Side::Send => self.dev.write(self.peer, local, remote),
         };

@@ -55,7 +55,7 @@ impl Shm {
     }
 
     /// The process id of a peer that can be reached, which is still its own.
-    fn prove(&mut self, peer: Rank) -> Result<i32, Fault> {
+    pub(super) fn prove(&mut self, peer: Rank) -> Result<i32, Fault> {
         let Reach::Yes { pid, addr, value, seen_ms } = &mut self.links[peer].reach else {
             return Err(Fault::NotPermitted);
         };

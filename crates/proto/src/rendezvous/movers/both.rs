@@ -283,6 +283,11 @@ impl Receiver {
         self.is_postponed = true;
     }
 
+    /// Where the bytes lie whose copy is still postponed.
+    pub fn postponed(&self) -> Option<usize> {
+        self.is_postponed.then_some(self.copying.remote)
+    }
+
     fn start(&mut self, message: &Message, port: &mut impl Port) -> Step {
         if self.is_postponed {
             return Step::Looking;

@@ -195,6 +195,14 @@ impl Machine {
         matches!(self, Machine::BothSend(sender) if sender.is_to_be_pulled())
     }
 
+    /// Where the bytes lie that this side will copy as a whole when it looks; `None` of any other message.
+    pub fn postponed(&self) -> Option<usize> {
+        match self {
+            Machine::BothReceive(receiver) => receiver.postponed(),
+            _ => None,
+        }
+    }
+
     /// How the bytes of a message travel that began with this protocol, if with any.
     pub fn way(&self, protocol: Option<Protocol>) -> Way {
         match self {

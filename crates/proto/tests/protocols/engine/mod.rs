@@ -1,5 +1,6 @@
 //! The engine over devices that do what the test says, and what it decides by. One program: the engine is compiled once for it.
 
+mod ahead;
 mod choices;
 mod early;
 mod journals;

@@ -73,6 +73,8 @@ pub struct Net {
     pub reach: Vec<bool>,
     /// After how many times it is refused to each.
     pub grants: Vec<usize>,
+    /// How many calls each has made that read several pieces.
+    pub calls: Vec<usize>,
     /// Registrations that a rank may have at a time, and those it has.
     pub regions: (usize, Vec<usize>),
     /// What the next check of each rank says.
@@ -100,6 +102,7 @@ impl Net {
             shares: vec![[Slot::default(); SHARES]; size],
             reach: vec![true; size],
             grants: vec![usize::MAX; size],
+            calls: vec![0; size],
             regions: (usize::MAX, vec![0; size]),
             faults: vec![None; size],
             slow: false,
@@ -338,6 +341,17 @@ impl Device for Fake {
         self.spend(Effort::Single { from: Span { addr: remote, ..local }, to: local });
         copy(local.addr, remote, local.len);
         Ok(())
+    }
+
+    fn reads_many(&self) -> bool {
+        true
+    }
+
+    fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
+        self.net.borrow_mut().calls[self.me] += 1;
+        // What ends the call is not told by it, and changes nothing.
+        let granted = &pieces[..pieces.len().min(self.net.borrow().grants[self.me])];
+        granted.iter().take_while(|(local, remote)| self.read(peer, *local, *remote).is_ok()).count()
     }
 
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault> {
