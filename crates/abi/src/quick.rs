@@ -133,7 +133,7 @@ pub fn MPI_Wait(request: usize, status: usize) -> Option<i32> {
     let raw = handle(unsafe { layout::load(Object::Request, request) });
     if world.objects.requests.is_shared(raw) {
         store(request, mpi::request::REQUEST_NULL);
-    } else if !world.take_over(raw) {
+    } else if !world.take_if_over(raw) {
         return wait_for_message(world, raw, request, status);
     }
     put(status, Status::EMPTY);

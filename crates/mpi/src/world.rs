@@ -426,7 +426,7 @@ impl<D: Device> World<D> {
 
     /// Makes a persistent request inactive that was over when it was started; false of any other.
     #[inline(always)]
-    pub fn take_over(&mut self, handle: Handle) -> bool {
+    pub fn take_if_over(&mut self, handle: Handle) -> bool {
         let request = self.objects.requests.get_mut(handle);
         let Some(request) = request.filter(|request| matches!(request.body, Some(Body::Over))) else {
             return false;
@@ -439,7 +439,7 @@ impl<D: Device> World<D> {
     /// function of the application to call. The flag says whether the handle is still good.
     #[inline(always)]
     pub fn take_plain(&mut self, handle: Handle) -> Option<(Status, bool)> {
-        if self.take_over(handle) {
+        if self.take_if_over(handle) {
             return Some((Status::EMPTY, true));
         }
         let request = self.objects.requests.get_mut(handle)?;

@@ -36,6 +36,8 @@ const PAUSE: f64 = 2.0;
 const DOUBTS: u8 = 2;
 /// A way that took so many times as long as the best one is not among the first to be tried where the application does something else, or begins to.
 const FAR: f64 = 2.0;
+/// To try one that took a little longer than the best one costs that little: no more than one part in so many of the groups since the application has begun to do something else.
+const SHARE: f64 = 32.0;
 /// So many groups in one round are a window.
 const WINDOW: u16 = 4;
 /// Of how groups differ a window shows as much as so many of them.
@@ -172,6 +174,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
                 *known = Estimate::expected(ratio * best_ns);
             }
         }
+    }
+
+    /// Whether a way is to be tried of which nothing is known since the application does something else, by what trying it cost before.
+    fn is_worth_trying(&self, way: u8) -> bool {
+        (self.ratios[usize::from(way)] - 1.0) * SHARE <= f64::from(self.arms.since())
     }
 
     /// The same in groups of so many uses: what takes long is known from few.
@@ -344,7 +351,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
         let all: [u8; WAYS] = std::array::from_fn(|way| way as u8);
         let all = &all[..usize::from(self.ways)];
-        let is_unknown = |way: &u8| self.known_ns[usize::from(*way)].value().is_none();
+        let is_unknown =
+            |way: &u8| self.known_ns[usize::from(*way)].value().is_none() && self.is_worth_trying(*way);
         let unknown = [self.arms.in_force()].into_iter().chain(all.iter().copied()).find(is_unknown);
         self.way = match unknown {
             Some(unknown) => unknown,
@@ -497,6 +505,22 @@ mod tests {
         like.take_ratios_of(&comparison);
         let count = play_windows(&mut like, &mut now_ns, 20, 64, [90_000, 100_000, 300_000]);
         assert_eq!(count[2], 0, "{count:?}");
+    }
+
+    /// Where the application does something else, ways that were not far slower are tried again the later the slower they were.
+    #[test]
+    fn what_is_a_little_slower_is_tried_again_a_little_later() {
+        for (percent, groups) in [(101, 2), (110, 4), (130, 10), (150, 16)] {
+            let (mut comparison, mut now_ns) = (Comparison::new(0, 2, 2, 0), 0);
+            play(&mut comparison, &mut now_ns, 800, [1000, 10 * percent]);
+            // Three groups show that it is something else.
+            let mut first = 0;
+            while play(&mut comparison, &mut now_ns, 1, [3000, 30 * percent])[1] == 0 {
+                first += 1;
+            }
+            let group = usize::from(GROUP);
+            assert!((first / group).abs_diff(3 + groups) <= 1, "{percent} %: {first}");
+        }
     }
 
     #[test]
