@@ -87,6 +87,7 @@ pub fn reduce_local(
 }
 
 /// Two vectors of one type, neither of which is NULL unless they have no elements.
+#[inline]
 pub fn combine(op: Predefined, basic: Basic, inbuf: usize, inoutbuf: usize, count: u64) -> Result {
     let len = count.checked_mul(u64::from(basic.extent())).and_then(|len| isize::try_from(len).ok());
     let Some(len) = len else {

@@ -148,8 +148,7 @@ fn wait_for_message(
     request: usize,
     status: usize,
 ) -> Option<i32> {
-    let taken = world.take_plain(raw).or_else(|| world.take_soon(raw));
-    let (found, is_kept) = taken?;
+    let (found, is_kept) = world.take_soon(raw)?;
     if !is_kept {
         store(request, mpi::request::REQUEST_NULL);
     }

@@ -442,6 +442,12 @@ impl<D: Device> World<D> {
         if self.take_if_over(handle) {
             return Some((Status::EMPTY, true));
         }
+        self.take_message(handle)
+    }
+
+    /// As [`World::take_plain`] of one that was not over when it was started.
+    #[inline(always)]
+    fn take_message(&mut self, handle: Handle) -> Option<(Status, bool)> {
         let request = self.objects.requests.get_mut(handle)?;
         if request.shared {
             return Some((Status::EMPTY, false));
@@ -462,12 +468,19 @@ impl<D: Device> World<D> {
         Some((status, is_persistent))
     }
 
-    /// As [`World::take_plain`] of a receive whose message comes soon.
-    #[inline(never)]
+    /// Completes a message as [`World::take_plain`] does, also one that is to be received and comes soon. Collectives are left to who advances them.
+    #[inline(always)]
     pub fn take_soon(&mut self, handle: Handle) -> Option<(Status, bool)> {
-        let request = self.objects.requests.get(handle)?;
-        let Some(Body::Receive(op, Origin::Rank(_), None)) = request.body else { return None };
-        if self.engine.look_for(op) { self.take_plain(handle) } else { None }
+        let request = self.objects.requests.get(handle).filter(|request| !request.is_collective)?;
+        let coming = match request.body {
+            Some(Body::Receive(op, Origin::Rank(_), None)) => Some(op),
+            _ => None,
+        };
+        let taken = self.take_message(handle);
+        match coming {
+            Some(op) if taken.is_none() && self.engine.look_for(op) => self.take_message(handle),
+            _ => taken,
+        }
     }
 
     /// As [`World::take_plain`], for what is not a simple message.

@@ -210,6 +210,7 @@ fn refuse(op: Predefined, datatype: Handle) -> Result<Basic> {
 
 /// `inout[i] = input[i] op inout[i]` for the elements of two slices of equal length, which need
 /// not be aligned.
+#[inline]
 pub fn apply(op: Predefined, basic: Basic, input: &[u8], inout: &mut [u8]) {
     assert!(input.len() == inout.len(), "vectors of different lengths");
     debug_assert!(op.takes(basic));
