@@ -7,7 +7,10 @@
 //! the steps that only errors need.
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
+use mpi::coll::args;
+use mpi::datatype::basic;
 use mpi::handle::Handle;
+use mpi::op::{self, Predefined};
 use mpi::status::Status;
 use mpi::topo::Topology;
 use mpi::win::quick::There;
@@ -15,6 +18,7 @@ use shm::owner::AtOnce;
 
 use crate::kind::output::Out;
 use crate::object::Object;
+use crate::op::combine;
 use crate::tools::event;
 use crate::{engine, global, layout};
 
@@ -192,6 +196,30 @@ pub fn MPI_Startall(n: i32, requests: usize) -> Option<i32> {
     }
     engine::leave(&world);
     Some(0)
+}
+
+/// `MPI_Reduce_local` by an operation of the standard on elements of one of its types.
+#[inline(always)]
+pub fn MPI_Reduce_local(
+    inbuf: usize,
+    inoutbuf: usize,
+    n: impl Into<i64>,
+    datatype: usize,
+    op: usize,
+) -> Option<i32> {
+    let (n, datatype, op) = (count(n)?, handle(datatype), handle(op));
+    if inbuf.min(inoutbuf) <= args::IN_PLACE || inbuf == inoutbuf || !op::reduces(op, datatype) {
+        return None;
+    }
+    // The rank is not held meanwhile: it may be long.
+    global::at_once()?;
+    if n == 0 { Some(0) } else { reduce_some(inbuf, inoutbuf, n, (datatype, op)) }
+}
+
+#[inline(never)]
+fn reduce_some(inbuf: usize, inoutbuf: usize, n: u64, (datatype, op): (Handle, Handle)) -> Option<i32> {
+    let (op, row) = (Predefined::from_handle(op)?, basic::predefined(datatype)?);
+    combine(op, row.basic, inbuf, inoutbuf, n).ok().map(|()| 0)
 }
 
 /// `MPI_Cart_shift` where nothing is wrong.

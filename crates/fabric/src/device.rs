@@ -46,6 +46,9 @@ impl Span {
 /// whose size is a power of two.
 pub const PIECE_STEP: usize = 64;
 
+/// Pieces of one [`Device::read_many`].
+pub const READ_MANY: usize = 16;
+
 /// Who reads a payload where it lies.
 pub struct Reading<'a> {
     /// The header of its frame.
@@ -299,15 +302,11 @@ pub trait Device: Transfers {
     /// Reads the peer's memory at `remote` into `local`. That it is not permitted may turn out at any time:
     /// then nothing more is tried with this peer.
     fn read(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;
-    /// Whether several reads take less time by [`Device::read_many`] than one by one.
-    #[inline(always)]
-    fn reads_many(&self) -> bool {
-        false
-    }
-    /// Reads pieces of the peer's memory, each into a place from an address there: how many of them are there, from the first on. Of the
-    /// next one [`Device::read`] says what is wrong, if anything is.
-    fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
-        pieces.iter().take_while(|(local, remote)| self.read(peer, *local, *remote).is_ok()).count()
+    /// Reads pieces of the peer's memory by one call, at most [`READ_MANY`], each into a place from an address there: how many of them are
+    /// there, from the first on. The others are for [`Device::read`], which says what is wrong, if anything is; so are all where a call for
+    /// several gains nothing.
+    fn read_many(&mut self, _peer: Rank, _pieces: &[(Span, usize)]) -> usize {
+        0
     }
     /// Writes `local` to the peer's memory at `remote`.
     fn write(&mut self, peer: Rank, local: Span, remote: usize) -> Result<(), Fault>;

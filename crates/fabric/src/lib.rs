@@ -18,7 +18,7 @@ pub mod verbs;
 pub mod waiting;
 
 pub use costs::{COPY_LEVELS, Costs, Distance, Source};
-pub use device::{Caps, Device, Exchange, Fault, Frame, PIECE_STEP, Rank, Reading, Span};
+pub use device::{Caps, Device, Exchange, Fault, Frame, PIECE_STEP, READ_MANY, Rank, Reading, Span};
 pub use either::Either;
 pub use pair::{Pair, PairNap};
 pub use rate::Rate;

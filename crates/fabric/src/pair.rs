@@ -390,11 +390,6 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
         }
     }
 
-    #[inline(always)]
-    fn reads_many(&self) -> bool {
-        self.near.reads_many()
-    }
-
     fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
         match self.place(peer) {
             Some(place) => self.near.read_many(place, pieces),

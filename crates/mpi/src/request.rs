@@ -256,7 +256,8 @@ pub struct Request {
     pub shared: bool,
     /// It is that of a collective: these must not be cancelled, done or not (MPI 5.0 section 6.12).
     pub is_collective: bool,
-    /// A persistent collective in which this rank moves nothing: it is over whenever it is started.
+    /// A persistent collective in which this rank moves nothing: it is over whenever it is started. Kept here since
+    /// its schedule, which says so too, is seven loads away, each of which waits for the one before.
     pub is_of_nothing: bool,
 }
 

@@ -1,9 +1,6 @@
 //! Single copy between processes by the kernel (process_vm_readv and process_vm_writev).
 
-use fabric::{Fault, Span};
-
-/// Pieces of one call.
-const READS: usize = 16;
+use fabric::{Fault, READ_MANY, Span};
 
 /// Direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,12 +73,12 @@ fn once(way: Direction, pid: i32, mine: &[libc::iovec], theirs: &[libc::iovec]) 
 /// Reads pieces of the memory of process `pid`, in one call of the kernel: how many are there as a whole, from the first on. What would take long by the
 /// way straight on ends them, as what cannot be read does.
 pub fn read_many(pid: i32, pieces: &[(Span, usize)]) -> usize {
-    let mut mine = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; READS];
+    let mut mine = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; READ_MANY];
     let mut theirs = mine;
     let is_straight =
         |(local, remote): &&(Span, usize)| !memcopy::wants_detour(local.addr, *remote, local.len);
     let mut count = 0;
-    for (local, remote) in pieces.iter().take(READS).take_while(is_straight) {
+    for (local, remote) in pieces.iter().take(READ_MANY).take_while(is_straight) {
         mine[count] = libc::iovec { iov_base: local.addr as *mut _, iov_len: local.len };
         theirs[count] = libc::iovec { iov_base: *remote as *mut _, iov_len: local.len };
         count += 1;
@@ -238,7 +235,7 @@ mod tests {
         for bad in 0..4 {
             assert_eq!(read(&[5000, 1, 20_000, 8192], bad, 0), (bad, true));
         }
-        assert_eq!(read(&[100; 40], none, 0), (READS, true));
+        assert_eq!(read(&[100; 40], none, 0), (READ_MANY, true));
         assert_eq!(read(&[], none, 0), (0, true));
         // To what lies close behind its source the kernel takes long, but for what is short.
         assert_eq!(read(&[8, 20_000, 8], none, 16), (1, true));

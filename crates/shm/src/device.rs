@@ -420,11 +420,6 @@ impl Device for Shm {
         Ok(())
     }
 
-    #[inline(always)]
-    fn reads_many(&self) -> bool {
-        true
-    }
-
     fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
         if peer == self.me { 0 } else { self.prove(peer).map_or(0, |pid| cma::read_many(pid, pieces)) }
     }

@@ -2,19 +2,16 @@
 //! that the call can be meant, and to count it.
 //!
 //! Whatever is not plainly right (a handle that was made by the application, `MPI_IN_PLACE`, a root that is none) goes
-//! the general way, which says what is wrong. And `MPI_Reduce_local`, which moves nothing between ranks.
+//! the general way, which says what is wrong.
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
 use mpi::coll::{Collective, args};
 use mpi::datatype::basic;
-use mpi::handle::Handle;
-use mpi::op::{self, Predefined};
+use mpi::op;
 
-use super::{count, handle, store, unheard};
-use crate::global;
+use super::{handle, store, unheard};
 use crate::layout::Slot;
 use crate::object::Object;
-use crate::op::combine;
 
 /// A number of elements, as either width has it.
 pub trait Number: Into<i64> + Copy {}
@@ -75,30 +72,6 @@ fn reduces_none(bufs: [usize; 2], n: i64, datatype: usize, op: usize) -> bool {
 #[inline(always)]
 fn reduces(datatype: usize, op: usize) -> bool {
     op::reduces(handle(op), handle(datatype))
-}
-
-/// `MPI_Reduce_local` by an operation of the standard on elements of one of its types.
-#[inline(always)]
-pub fn MPI_Reduce_local(
-    inbuf: usize,
-    inoutbuf: usize,
-    n: impl Number,
-    datatype: usize,
-    op: usize,
-) -> Option<i32> {
-    let n = count(n.into())?;
-    if inbuf.min(inoutbuf) <= args::IN_PLACE || inbuf == inoutbuf || !reduces(datatype, op) {
-        return None;
-    }
-    // The rank is not held meanwhile: it may be long.
-    global::at_once()?;
-    if n == 0 { Some(0) } else { reduce_some(inbuf, inoutbuf, n, (handle(datatype), handle(op))) }
-}
-
-#[inline(never)]
-fn reduce_some(inbuf: usize, inoutbuf: usize, n: u64, (datatype, op): (Handle, Handle)) -> Option<i32> {
-    let (op, row) = (Predefined::from_handle(op)?, basic::predefined(datatype)?);
-    combine(op, row.basic, inbuf, inoutbuf, n).ok().map(|()| 0)
 }
 
 /// Whether an array of counts, of this width, has nothing but zeros.

@@ -22,17 +22,9 @@ impl<D: Device> Engine<D> {
     pub(crate) fn drain(&mut self, source: Rank) -> Result<bool, Fault> {
         let drained = self.drain_frames(source);
         if !self.ahead.is_empty() {
-            self.begin_met();
+            self.rendezvous().begin_met();
         }
         drained
-    }
-
-    /// Receives that have met their messages begin, all from one rank.
-    #[inline(never)]
-    fn begin_met(&mut self) {
-        let met = self.ahead.take();
-        self.rendezvous().begin_met(&met);
-        self.ahead.give(met);
     }
 
     /// As [`Engine::drain`] but for receives that have met long messages: they are yet to begin.
@@ -168,7 +160,7 @@ impl<D: Device> Engine<D> {
             self.counters.happened(Notice::Matched, matched(&envelope, offer.len, false));
             // Others may be behind it, to be copied by the same call.
             if self.ahead.meet(Met { op, envelope, offer }) {
-                self.begin_met();
+                self.rendezvous().begin_met();
             }
         }
         true

@@ -2,19 +2,17 @@
 //!
 //! A call costs as much as some 10 KB that it copies, so what a window of messages brings at once is not read one by one. Receives that meet
 //! their messages in one look at a ring begin when all of them have; then those that [are pulled](Rendezvous::is_pulled) are read *ahead*, up to
-//! [`MOST`] of them and [`MOST_BYTES`], and each begins as it would, and finds its copy made. So do copies that were left for a send ([`super::crossing`]).
+//! [`READ_MANY`] of them and [`MOST_BYTES`], and each begins as it would, and finds its copy made. So do copies that were left for a send ([`super::crossing`]).
 //! Nobody is told before its own receive begins, and a message that could not be read ahead is read as any other, which says what is wrong.
 
 use super::Rendezvous;
 use crate::message::matching::Envelope;
 use crate::message::op::OpId;
 use crate::rendezvous::state::State;
-use fabric::{Device, Rank, Span};
+use fabric::{Device, READ_MANY, Rank, Span};
 use wire::head::Offer;
 
-/// Messages read by one call.
-pub(crate) const MOST: usize = 16;
-/// And their bytes: the first one's sender waits until all are copied.
+/// Bytes read by one call: the first one's sender waits until all are copied.
 const MOST_BYTES: usize = 128 << 10;
 
 /// A receive that has met its message and has not begun.
@@ -26,7 +24,6 @@ pub(crate) struct Met {
 }
 
 /// A copy of a message as a whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
 struct Piece {
     /// From whom.
     peer: Rank,
@@ -40,15 +37,16 @@ struct Piece {
 #[derive(Default)]
 pub(crate) struct Ahead {
     met: Vec<Met>,
-    /// In the order in which they begin.
-    read: Vec<Piece>,
+    /// From whom, and where to from where there.
+    peer: Rank,
+    read: Vec<(Span, usize)>,
 }
 
 impl Ahead {
     /// A receive has met its message; whether no more may.
     pub fn meet(&mut self, met: Met) -> bool {
         self.met.push(met);
-        self.met.len() == MOST
+        self.met.len() == READ_MANY
     }
 
     /// Whether nothing is to begin.
@@ -57,41 +55,28 @@ impl Ahead {
         self.met.is_empty()
     }
 
-    /// What is to begin, in memory that is to be [given back](Ahead::give).
-    pub fn take(&mut self) -> Vec<Met> {
-        std::mem::take(&mut self.met)
-    }
-
-    /// Memory for what meets next.
-    pub fn give(&mut self, mut met: Vec<Met>) {
-        met.clear();
-        if self.met.is_empty() {
-            self.met = met;
-        }
-    }
-
     /// Whether this copy has been made. It is, once.
     #[inline]
     pub fn takes(&mut self, peer: Rank, local: Span, remote: usize) -> bool {
-        !self.read.is_empty() && self.find(&Piece { peer, local, remote })
-    }
-
-    fn find(&mut self, copy: &Piece) -> bool {
-        let at = self.read.iter().position(|read| read == copy);
-        at.is_some_and(|at| self.read.remove(at) == *copy)
+        let at = self.read.iter().position(|read| peer == self.peer && *read == (local, remote));
+        at.map(|at| self.read.remove(at)).is_some()
     }
 }
 
 impl<D: Device> Rendezvous<'_, D> {
-    /// Begins receives that have met their messages, all from one rank, in their order.
-    pub(crate) fn begin_met(&mut self, met: &[Met]) {
-        let mut left = met;
+    /// Begins the receives that have met their messages, all from one rank, in their order.
+    #[inline(never)]
+    pub(crate) fn begin_met(&mut self) {
+        let mut met = std::mem::take(&mut self.ahead.met);
+        let mut left = &met[..];
         while !left.is_empty() {
             let (now, later) = left.split_at(self.read_ahead(left, Self::pulled_of));
             now.iter().for_each(|met| self.begin_receive(met.op, met.envelope, met.offer));
             self.ahead.read.clear();
             left = later;
         }
+        met.clear();
+        self.ahead.met = met;
     }
 
     /// Makes the first of some copies that were left for a message that has left now, by one call: how many.
@@ -102,7 +87,7 @@ impl<D: Device> Rendezvous<'_, D> {
         count
     }
 
-    /// Where a message is to be copied from and to when its receive begins, if it is pulled then.
+    /// What is to be copied when a receive begins, if its message is pulled then.
     fn pulled_of(&mut self, met: &Met) -> Option<Piece> {
         let Met { op, envelope, offer } = met;
         let buf = self.ops.posted(*op).buf;
@@ -120,24 +105,22 @@ impl<D: Device> Rendezvous<'_, D> {
     }
 
     /// Reads the first of these, which are some, if more than one may be read by one call: how many are to be done with that, or one.
-    fn read_ahead<T>(&mut self, of: &[T], place: fn(&mut Self, &T) -> Option<Piece>) -> usize {
-        if of.len() < 2 || !self.dev.reads_many() {
-            return 1;
-        }
-        let (mut places, mut from, mut count, mut bytes) = ([(Span::EMPTY, 0); MOST], None, 0, 0);
-        for one in of.iter().take(MOST) {
-            let Some(Piece { peer, local, remote }) = place(self, one) else { break };
+    fn read_ahead<T>(&mut self, of: &[T], piece: fn(&mut Self, &T) -> Option<Piece>) -> usize {
+        let mut bytes = 0;
+        for one in of.iter().take(if of.len() > 1 { READ_MANY } else { 0 }) {
+            let Some(Piece { peer, local, remote }) = piece(self, one) else { break };
             bytes += local.len;
-            if *from.get_or_insert(peer) != peer || bytes > MOST_BYTES {
+            if self.ahead.read.is_empty() {
+                self.ahead.peer = peer;
+            }
+            if peer != self.ahead.peer || bytes > MOST_BYTES {
                 break;
             }
-            places[count] = (local, remote);
-            count += 1;
+            self.ahead.read.push((local, remote));
         }
-        let Some(peer) = from.filter(|_| count > 1) else { return 1 };
-        let done = self.dev.read_many(peer, &places[..count]).min(count);
-        let read = places[..done].iter().map(|&(local, remote)| Piece { peer, local, remote });
-        self.ahead.read.extend(read);
-        count
+        let count = self.ahead.read.len();
+        let done = if count > 1 { self.dev.read_many(self.ahead.peer, &self.ahead.read) } else { 0 };
+        self.ahead.read.truncate(done);
+        count.max(1)
     }
 }

@@ -343,10 +343,6 @@ impl Device for Fake {
         Ok(())
     }
 
-    fn reads_many(&self) -> bool {
-        true
-    }
-
     fn read_many(&mut self, peer: Rank, pieces: &[(Span, usize)]) -> usize {
         self.net.borrow_mut().calls[self.me] += 1;
         // What ends the call is not told by it, and changes nothing.
