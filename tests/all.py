@@ -290,8 +290,8 @@ def forced():
     def forcing(settings):
         return ["env", *settings.split(), sys.executable, ROOT / "tests" / "run.py", "--np", "3", "p2p", "coll", "datatype"]
 
-    for one, other in [("TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched"),
-                       ("TERN_EAGER_MAX=64", "TERN_ADAPT=0 TERN_STORES=ordinary"),
+    for one, other in [("TERN_RTR=0", "TERN_SINGLE_COPY=0 TERN_STORES=prefetched TERN_LOADS=side-by-side"),
+                       ("TERN_EAGER_MAX=64", "TERN_ADAPT=0 TERN_STORES=ordinary TERN_LOADS=ordinary"),
                        ("TERN_MANNER=blocks TERN_STORES=streaming", "TERN_MANNER=pulled")]:
         yield Stage(f"with {one}, and with {other}", forcing(one), beside=[forcing(other)])
 

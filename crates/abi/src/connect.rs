@@ -34,7 +34,7 @@ use mpi::session::process_sets;
 use mpi::win::fence::FenceWay;
 use proto::epoch::Schedule;
 use proto::{CacheLimits, EagerBy, Engine, Limits, Manner, Protocol};
-use shm::{Shm, StoreWay};
+use shm::{LoadWay, Shm, StoreWay};
 
 use crate::cx::Cx;
 use crate::device::{Device, Hosts};
@@ -127,6 +127,12 @@ pub fn arrive() -> std::result::Result<Arrived, String> {
             "ordinary" => Some(StoreWay::Ordinary),
             "prefetched" => Some(StoreWay::Prefetched),
             "streaming" => Some(StoreWay::Streaming),
+            _ => None,
+        },
+        loads: match settings.text("TERN_LOADS") {
+            "ordinary" => Some(LoadWay::Ordinary),
+            "prefetched" => Some(LoadWay::Prefetched),
+            "side-by-side" => Some(LoadWay::SideBySide),
             _ => None,
         },
     };

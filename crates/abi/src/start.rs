@@ -275,6 +275,7 @@ pub fn alone() -> std::result::Result<World, String> {
         single_copy: true,
         cores: 1,
         stores: None,
+        loads: None,
     };
     let device = Hosts::one(0, 1).connect(&options, &mut connect::Alone)?;
     let engine = proto::Engine::new(device, connect::limits(&settings));

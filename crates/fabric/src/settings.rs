@@ -226,6 +226,12 @@ pub const ALL: &[Setting] = &[
         doc: "File in which jobs on several hosts keep what messages take between them, by which the algorithms of collectives are chosen in later jobs, and protocols until messages have shown what they take: auto for tern/links in XDG_CACHE_HOME or ~/.cache, on the host of rank 0; off: nothing is read or kept, and costs are assumed. With a file the first four jobs between two hosts measure that in MPI_Finalize, in a few milliseconds. Not with TERN_ADAPT=0 or a forced TERN_PROTOCOL. The file may be removed at any time.",
     },
     Setting {
+        name: "TERN_LOADS",
+        kind: Type::Word(&["auto", "ordinary", "prefetched", "side-by-side"]),
+        default: "auto",
+        doc: "How payloads from 8 KiB on are read out of shared memory: by ordinary copies, by such whose lines are asked for before, or, from 16 KiB on, line by line of four pages at once; auto takes for each peer what is measured to take the least time. What was written past the caches (TERN_STORES) is read side by side.",
+    },
+    Setting {
         name: "TERN_MANNER",
         kind: Type::Word(&["auto", "blocks", "shared", "pulled"]),
         default: "auto",

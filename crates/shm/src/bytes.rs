@@ -104,7 +104,7 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
         (to..to + ASKED).step_by(LINE).for_each(prefetch);
         // SAFETY: passed on to the caller; the processor was asked.
         return unsafe {
-            copy_lines::<false>(to, from, whole);
+            copy_lines::<TO>(to, from, whole);
             copy(to + whole, from + whole, len - whole);
         };
     }
@@ -116,7 +116,12 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
     }
 }
 
-/// Copies whole lines by halves: `PAST` the caches, or with each asking for one that is to be written [`ASKED`] bytes later. A
+/// How whole lines are copied: each asks for one that is to be written, or read, [`ASKED`] bytes later; or they go past the caches.
+const TO: u8 = 0;
+const FROM: u8 = 1;
+const PAST: u8 = 2;
+
+/// Copies whole lines by halves, in one of these ways. A
 /// copy that is called for each part of so many bytes stops for what it reads from afar as well, and takes twice as long for data
 /// that no cache of this core holds.
 ///
@@ -124,17 +129,19 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
 /// As [`copy`]; the processor must have such words ([`streams`]), and past the caches `to` must be aligned to a line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "avx")]
-unsafe fn copy_lines<const PAST: bool>(to: usize, from: usize, len: usize) {
+unsafe fn copy_lines<const HOW: u8>(to: usize, from: usize, len: usize) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256};
     for at in (0..len).step_by(LINE) {
-        if !PAST {
-            prefetch(to + at + ASKED); // behind the end a hint in vain
+        match HOW {
+            TO => prefetch(to + at + ASKED), // behind the end a hint in vain
+            FROM if at + ASKED < len => ask(from + at + ASKED), // there it would take lines from who writes them
+            _ => {}
         }
         let (line, into) = ((from + at) as *const __m256i, (to + at) as *mut __m256i);
         // SAFETY: a line of both. Word by word: an array of both goes through memory where its closure is not made part of the loop.
         unsafe {
             let (low, high) = (_mm256_loadu_si256(line), _mm256_loadu_si256(line.add(1)));
-            if PAST {
+            if HOW == PAST {
                 _mm256_stream_si256(into, low);
                 _mm256_stream_si256(into.add(1), high);
             } else {
@@ -145,17 +152,40 @@ unsafe fn copy_lines<const PAST: bool>(to: usize, from: usize, len: usize) {
     }
 }
 
-/// Into how many parts what comes from memory is cut.
+/// Copies `len` bytes whose lines are asked for before: not only up to the end of a page, where a processor stops guessing which come next.
+///
+/// # Safety
+/// Both places must be valid for `len` bytes and must not overlap.
+#[inline]
+pub unsafe fn copy_asked(to: usize, from: usize, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if streams() {
+        let whole = len / LINE * LINE;
+        (from..from + whole.min(ASKED)).step_by(LINE).for_each(ask);
+        // SAFETY: passed on to the caller; the processor was asked.
+        return unsafe {
+            copy_lines::<FROM>(to, from, whole);
+            copy(to + whole, from + whole, len - whole);
+        };
+    }
+    for at in (0..len).step_by(ASKED) {
+        let part = ASKED.min(len - at);
+        (from + at..from + at + part).step_by(LINE).for_each(ask);
+        // SAFETY: a part of both places.
+        unsafe { copy(to + at, from + at, part) }
+    }
+}
+
+/// Into how many parts what is read side by side is cut.
 const PARTS: usize = 4;
 /// From how many bytes on that is worth it: a page for each part.
 pub const PAGES: usize = PARTS * 4096;
 
-/// Copies `len` bytes that lie in memory and no cache: line by line of four parts at once, for a processor that
-/// guesses which lines come next begins anew in each page.
+/// Copies `len` bytes line by line of four parts at once, for a processor that guesses which lines come next begins anew in each page.
 ///
 /// # Safety
 /// Both places must be valid for `len` bytes and must not overlap.
-pub unsafe fn copy_from_memory(to: usize, from: usize, len: usize) {
+pub unsafe fn copy_side_by_side(to: usize, from: usize, len: usize) {
     let part = len / PARTS / LINE * LINE;
     // SAFETY: lines that lie in `PARTS` times `part`, and the rest of `len` behind them.
     unsafe {
@@ -185,6 +215,27 @@ fn prefetch(at: usize) {
     let _ = at;
 }
 
+/// Whether this processor can be asked for lines that are to be read.
+pub fn asks() -> bool {
+    cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))
+}
+
+/// Asks for the line at this address, which is to be read.
+#[inline(always)]
+fn ask(at: usize) {
+    // SAFETY: a hint, which no program can see, whatever is at the address.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at as *const i8);
+    }
+    // SAFETY: as above.
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) at, options(nomem, nostack, preserves_flags));
+    }
+    let _ = at;
+}
+
 /// Whether this processor has stores that go past the caches, of half a line: shorter ones take three times as long.
 pub fn streams() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -205,7 +256,7 @@ pub unsafe fn stream(to: usize, from: usize, len: usize) {
     let whole = len / LINE * LINE;
     // SAFETY: lines that lie in `len`; `to` is aligned. The fence ends the weak order of these stores.
     unsafe {
-        copy_lines::<true>(to, from, whole);
+        copy_lines::<PAST>(to, from, whole);
         copy(to + whole, from + whole, len - whole);
         std::arch::x86_64::_mm_sfence();
     }
@@ -231,7 +282,8 @@ mod tests {
         struct Room([u8; 5000]);
         let from: Vec<u8> = (0..5000).map(|i| (i % 251) as u8).collect();
         for len in [0, 1, 63, 64, 65, 127, 128, 400, ASKED - 1, ASKED, ASKED + 1, 2 * ASKED + 100] {
-            let mut all: Vec<unsafe fn(usize, usize, usize)> = vec![copy_prefetched, copy_from_memory];
+            let mut all: Vec<unsafe fn(usize, usize, usize)> =
+                vec![copy_prefetched, copy_asked, copy_side_by_side];
             if streams() {
                 all.push(stream);
             }

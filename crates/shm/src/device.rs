@@ -12,6 +12,7 @@ use crate::bytes;
 use crate::cma::{self, Direction};
 use crate::layout::Layout;
 use crate::link::{self, Link, Reach, word64};
+pub use crate::loads::LoadWay;
 use crate::nap::{self, LONG_YIELDS, Patience, Stage};
 use crate::openings::{Mark, Openings};
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
@@ -53,6 +54,8 @@ pub struct Options {
     pub cores: usize,
     /// How payloads are written into shared memory; chosen by measurement if none is given.
     pub stores: Option<StoreWay>,
+    /// How they are read out of it; the same.
+    pub loads: Option<LoadWay>,
 }
 
 /// One rank of a job whose ranks share a host.
@@ -137,7 +140,10 @@ impl Shm {
         cma::permit_siblings();
         let probe = Box::new(AtomicU64::new(RandomState::new().hash_one(me)));
         Link::introduce(&segment, &layout, me, &probe);
-        let ways = options.stores.map_or_else(StoreWay::all, StoreWay::only);
+        let ways = (
+            options.stores.map_or_else(StoreWay::all, StoreWay::only),
+            options.loads.map_or_else(LoadWay::all, LoadWay::only),
+        );
         let (remote_access, remote_access_note) = reach::try_single_copy(options, &probe);
         // A rank may be bound to one, however many the host has.
         let own_cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -25,6 +25,8 @@ mod layout;
 mod lending;
 #[cfg(not(loom))]
 mod link;
+#[cfg(not(loom))]
+mod loads;
 #[cfg_attr(loom, allow(dead_code))]
 mod nap;
 #[cfg_attr(loom, allow(dead_code))]
@@ -59,7 +61,7 @@ pub use ability::{Ability, ability, describe};
 #[cfg(not(loom))]
 pub use device::ShmNap;
 #[cfg(not(loom))]
-pub use device::{Options, Shm, StoreWay};
+pub use device::{LoadWay, Options, Shm, StoreWay};
 #[cfg(not(loom))]
 pub use nap::barrier_within;
 #[cfg(not(loom))]

@@ -4,6 +4,7 @@ use crate::berth::Berth;
 use crate::bytes;
 use crate::layout::Layout;
 use crate::lending::{Held, Lending};
+use crate::loads::{LoadWay, Loads};
 use crate::nap;
 use crate::openings::Openings;
 use crate::pool::Block;
@@ -44,6 +45,8 @@ pub struct Link {
     pub block_of: [Block; CELLS],
     /// How payloads are written into blocks.
     pub stores: Stores,
+    /// How those of the peer are read out of them.
+    pub loads: Loads,
     /// In the line of the credits: what the peer measured, and what is measured for it.
     told: &'static AtomicU64,
     tell: &'static AtomicU64,
@@ -61,13 +64,13 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link between `me` and `peer`, whose payloads are written in one of these ways.
+    /// The link between `me` and `peer`, whose payloads are written in one of these ways and read in one of those.
     pub fn new(
         segment: &Segment,
         layout: &Layout,
         me: usize,
         peer: usize,
-        ways: &'static [StoreWay],
+        (ways, load_ways): (&'static [StoreWay], &'static [LoadWay]),
     ) -> Link {
         // SAFETY: offsets come from the layout of this very segment: aligned, inside, and of
         // the type that every rank uses there.
@@ -87,6 +90,7 @@ impl Link {
                 reach: Reach::Unknown,
                 block_of: [Block::NONE; CELLS],
                 stores: Stores::new(ways),
+                loads: Loads::new(load_ways),
                 told: word64(segment.at(layout.told(me, peer))),
                 tell: word64(segment.at(layout.told(peer, me))),
                 costs_heard: 0,

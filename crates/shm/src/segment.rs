@@ -304,6 +304,7 @@ mod tests {
             cores: 2,
             prefix: "tern-test".into(),
             stores: None,
+            loads: None,
         }
     }
 

@@ -181,7 +181,7 @@ fn class_of(len: usize) -> usize {
 /// Nanoseconds per byte that copies by one way took in one comparison. The one in the middle counts: whatever disturbs makes a
 /// copy longer, and a way whose copies differ much, as those that wait for memory do, is not as good as its best one.
 #[derive(Clone, Copy, Default, Debug)]
-struct Taken {
+pub struct Taken {
     ns: [f32; Taken::MOST],
     count: usize,
 }
@@ -189,14 +189,16 @@ struct Taken {
 impl Taken {
     const MOST: usize = 2 * OPENING as usize;
 
-    fn add(&mut self, ns: f32) {
+    /// One more copy, of this many ns per byte.
+    pub fn add(&mut self, ns: f32) {
         if self.count < Taken::MOST {
             self.ns[self.count] = ns;
             self.count += 1;
         }
     }
 
-    fn middle(mut self) -> Option<f64> {
+    /// Of the copy in the middle.
+    pub fn middle(mut self) -> Option<f64> {
         let ns = &mut self.ns[..self.count];
         ns.sort_by(f32::total_cmp);
         ns.get(ns.len().saturating_sub(1) / 2).map(|ns| f64::from(*ns))

@@ -203,6 +203,7 @@ fn this_host(settings: &Settings) -> Result<(Facts, &'static str), String> {
         single_copy: settings.flag("TERN_SINGLE_COPY"),
         cores: cores(),
         stores: None,
+        loads: None,
     };
     let ranks = shm::Shm::local_job(2, &options)?;
     let (device, caps) = (&ranks[0], ranks[0].caps(Distance::Host).clone());

@@ -295,6 +295,7 @@ fn shared_memory(random: &mut Random, size: usize) -> (Vec<Shm>, Unmap) {
         cores: 1,
         prefix: "tern-swarm".into(),
         stores: None,
+        loads: None,
     };
     (Shm::local_job(size, &options).unwrap(), Arc::new(|_, _| {}))
 }

@@ -3,6 +3,7 @@
 use super::Shm;
 use crate::bytes;
 use crate::lending::Whose;
+use crate::loads::{Load, LoadWay};
 use crate::pool::{BLOCK_BYTES, Block, GRANULE, HOT, Use};
 use crate::ring::{IN_BLOCK, Seen};
 use crate::stores::{LEAST, Place, Plan, StoreWay, Told};
@@ -222,9 +223,9 @@ impl Shm {
     /// Reads `len` bytes of a frame from `at` on into a buffer of the application, and tells who has written them what that took, if
     /// it asks.
     #[inline(always)]
-    fn read_part(&mut self, frame: BlockFrame, at: usize, len: usize, to: usize) {
+    fn read_part(&mut self, frame: BlockFrame, way: LoadWay, at: usize, len: usize, to: usize) {
         let begun = frame.plan.measured.then(Instant::now);
-        read(frame.plan, to, frame.data.addr + at, len);
+        read(way, to, frame.data.addr + at, len);
         self.tell_read(&frame, begun, len);
     }
 
@@ -234,6 +235,21 @@ impl Shm {
         if let Some(begun) = begun {
             let ns = begun.elapsed().as_nanos() as f32;
             self.links[frame.from].tell_cost(Told::new(frame.plan.way, frame.data.len, ns / len as f32));
+        }
+    }
+
+    /// How a frame is read from here on, and since when, if that is to be known.
+    #[inline(always)]
+    fn load(&mut self, frame: &BlockFrame) -> (Load, Option<Instant>) {
+        let load = self.links[frame.from].loads.plan(frame.plan, frame.data.len);
+        (load, load.measured.then(Instant::now))
+    }
+
+    /// A frame has been read as a whole.
+    #[inline(always)]
+    fn loaded(&mut self, frame: &BlockFrame, (load, begun): (Load, Option<Instant>)) {
+        if let Some(begun) = begun {
+            self.links[frame.from].loads.took(load, frame.data.len, begun.elapsed().as_nanos() as u64);
         }
     }
 
@@ -274,10 +290,12 @@ impl Shm {
         let to = room.addr;
         let looks = if self.begun[from].is_some() { 1 } else { WRITER_LOOKS };
         let (mut at, mut left) = (0, looks);
+        let load = self.load(&frame);
+        let least = load.0.way.least();
         while at < len {
             let written = self.links[from].written(seen).min(len);
-            if written == len || written > at && looks > 1 {
-                self.read_part(frame, at, written - at, to + at);
+            if written == len || written >= at + least && looks > 1 {
+                self.read_part(frame, load.0.way, at, written - at, to + at);
                 frame.plan.measured = false; // the first piece tells enough
                 (at, left) = (written, looks);
             } else {
@@ -289,7 +307,9 @@ impl Shm {
                 std::hint::spin_loop();
             }
         }
-        self.begun[from] = None;
+        if self.begun[from].take().is_none() {
+            self.loaded(&frame, load);
+        }
         self.pop_frame(frame, seen);
         self.taken = len;
         true
@@ -371,7 +391,9 @@ impl Shm {
     /// Copies a frame that was shown, as a whole.
     #[inline(never)]
     pub(super) fn copy_shown(&mut self, frame: BlockFrame, to: usize) {
-        self.read_part(frame, 0, frame.data.len, to);
+        let load = self.load(&frame);
+        self.read_part(frame, load.0.way, 0, frame.data.len, to);
+        self.loaded(&frame, load);
     }
 }
 
@@ -397,11 +419,12 @@ fn piece(plan: Plan, chunk: usize, len: usize) -> usize {
 
 /// Reads bytes of a frame that lies in a block into a buffer of the application.
 #[inline(always)]
-fn read(plan: Plan, to: usize, from: usize, len: usize) {
+fn read(way: LoadWay, to: usize, from: usize, len: usize) {
     // SAFETY: `from` is a frame that has not been popped, `to` a buffer that the application gave to MPI for receiving.
     unsafe {
-        match plan.way {
-            StoreWay::Streaming if len >= bytes::PAGES => bytes::copy_from_memory(to, from, len),
+        match way {
+            LoadWay::Prefetched => bytes::copy_asked(to, from, len),
+            LoadWay::SideBySide if len >= bytes::PAGES => bytes::copy_side_by_side(to, from, len),
             _ => bytes::copy(to, from, len),
         }
     }
@@ -473,6 +496,41 @@ mod tests {
                 assert!(send(&mut a, &payload));
                 assert!(receive(&mut b) == Some(payload), "{stores:?} {len}");
             }
+        }
+    }
+
+    /// While they are being written and afterwards.
+    #[test]
+    fn payloads_are_taken_whole_by_all_loads() {
+        const ROUNDS: usize = if cfg!(miri) { 4 } else { 400 };
+        let payload = |round: usize| {
+            let len = [4096, 16_384, 20_000, 65_537, 131_072, BLOCK_BYTES][round % 6];
+            (0..len).map(|at| (at * 31 + round) as u8).collect::<Vec<u8>>()
+        };
+        let forced = [LoadWay::Ordinary, LoadWay::Prefetched, LoadWay::SideBySide].map(Some);
+        for loads in forced.into_iter().chain([None]) {
+            let mut ranks = Shm::local_job(2, &Options { loads, ..options() }).unwrap();
+            let (mut b, mut a) = (ranks.pop().unwrap(), ranks.pop().unwrap());
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    for bytes in (0..ROUNDS).map(payload) {
+                        while !send(&mut a, &bytes) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+                let mut room = vec![0; BLOCK_BYTES];
+                let span = Span { addr: room.as_mut_ptr() as usize, len: room.len() };
+                for (round, expected) in (0..ROUNDS).map(payload).enumerate() {
+                    let len = loop {
+                        match b.take(0, [1, 2], span) {
+                            Ok(len) => break len,
+                            Err(_) => std::thread::yield_now(),
+                        }
+                    };
+                    assert!(room[..len] == expected, "{loads:?} {round}");
+                }
+            });
         }
     }
 }

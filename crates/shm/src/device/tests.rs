@@ -14,6 +14,7 @@ pub(super) fn options() -> Options {
         cores: 2,
         prefix: "tern-test".into(),
         stores: None,
+        loads: None,
     }
 }
 

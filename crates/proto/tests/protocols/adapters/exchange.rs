@@ -39,6 +39,7 @@ fn shared_memory(n: usize) -> Vec<Shm> {
         cores: 1,
         prefix: "tern-test".into(),
         stores: None,
+        loads: None,
     };
     Shm::local_job(n, &options).unwrap()
 }

@@ -14,6 +14,7 @@ fn pair() -> [Engine<Shm>; 2] {
         cores: 1,
         prefix: "tern-test".into(),
         stores: Some(shm::StoreWay::Ordinary),
+        loads: None,
     };
     let limits = Limits {
         eager_bytes: 256 << 10,
