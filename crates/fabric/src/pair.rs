@@ -250,7 +250,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     #[inline(always)]
     fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
         match self.place(to) {
-            Some(place) => self.near.try_send(place, head, data),
+            Some(place) => self.near.try_send_more(place, head, data),
             None => self.try_send_more_far(to, head, data),
         }
     }

@@ -49,13 +49,20 @@ impl<T> Slab<T> {
     /// Stores `value`; fails with `MPI_ERR_INTERN` when 2^20 objects of the kind are alive.
     #[inline(always)]
     pub fn insert(&mut self, value: T) -> Result<Handle> {
+        self.insert_with(|| value)
+    }
+
+    /// The same of a value that is made where it is stored: one that is there before would be dropped if there were no place, so it lies in memory,
+    /// and to copy what has just been written in smaller pieces the processor waits for these.
+    #[inline(always)]
+    pub fn insert_with(&mut self, make: impl FnOnce() -> T) -> Result<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.grow()?,
         };
         let slot = &mut self.slots[index as usize];
         // A free slot holds nothing; an assignment would look whether there is something to drop.
-        std::mem::forget(slot.value.replace(value));
+        std::mem::forget(slot.value.replace(make()));
         self.live += 1;
         Ok(Handle(slot.generation << INDEX_BITS | index))
     }

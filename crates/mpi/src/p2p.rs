@@ -121,6 +121,21 @@ impl<D: Device> World<D> {
         tag: i32,
         comm: Handle,
     ) -> Option<Body> {
+        let op = self.post_plain(addr, count, datatype, source, tag, comm)?;
+        Some(Body::Receive(op, Origin::Rank(source), None))
+    }
+
+    /// The operation of [`World::post_now`].
+    #[inline(always)]
+    fn post_plain(
+        &mut self,
+        addr: usize,
+        count: u64,
+        datatype: Handle,
+        source: i32,
+        tag: i32,
+        comm: Handle,
+    ) -> Option<OpId> {
         let len = plain_len(count, datatype, addr)?;
         let place = &self.objects.comms.get(comm)?.place;
         if source as u32 >= place.peers_size() {
@@ -129,8 +144,7 @@ impl<D: Device> World<D> {
         let from = place.world_rank(source as u32) as usize;
         let tag = (tag != ANY_TAG).then_some(tag);
         let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
-        let op = self.engine.receive(want, Span { addr, len }).ok()?;
-        Some(Body::Receive(op, Origin::Rank(source), None))
+        self.engine.receive(want, Span { addr, len }).ok()
     }
 
     /// Sends before a receive that [`World::post_now`] can post: nothing leaves where it cannot. What this rank sends to itself is left to
@@ -170,8 +184,8 @@ impl<D: Device> World<D> {
         if !self.objects.requests.has_room() {
             return None;
         }
-        let body = self.post_now(addr, count, datatype, source, tag, comm)?;
-        self.objects.requests.add(comm, body).ok()
+        let op = self.post_plain(addr, count, datatype, source, tag, comm)?;
+        self.objects.requests.add_receive(comm, op, source).ok()
     }
 
     /// A buffer argument, checked: the type must be committed, and NULL holds nothing. No elements

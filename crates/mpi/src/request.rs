@@ -307,6 +307,13 @@ impl Requests {
         self.slab.insert(Request::new(comm, Some(body)))
     }
 
+    /// As [`Requests::add`] of a receive with a source of a predefined type.
+    #[inline(always)]
+    pub fn add_receive(&mut self, comm: Handle, op: OpId, source: i32) -> Result<Handle> {
+        let body = || Body::Receive(op, Origin::Rank(source), None);
+        self.slab.insert_with(|| Request::new(comm, Some(body())))
+    }
+
     /// An inactive persistent request.
     pub fn add_persistent(&mut self, comm: Handle, recipe: Recipe, place: Place) -> Result<Handle> {
         let is_collective = matches!(recipe, Recipe::Collective(..));

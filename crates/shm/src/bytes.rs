@@ -101,7 +101,7 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if len > ASKED && streams() {
         let whole = len / LINE * LINE;
-        (to..to + ASKED).step_by(LINE).for_each(prefetch);
+        (to..to + ASKED).step_by(LINE).for_each(ask_to_write);
         // SAFETY: passed on to the caller; the processor was asked.
         return unsafe {
             copy_lines::<TO>(to, from, whole);
@@ -110,7 +110,7 @@ pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
     }
     for at in (0..len).step_by(ASKED) {
         let part = ASKED.min(len - at);
-        (to + at..to + at + part).step_by(LINE).for_each(prefetch);
+        (to + at..to + at + part).step_by(LINE).for_each(ask_to_write);
         // SAFETY: a part of both places.
         unsafe { copy(to + at, from + at, part) }
     }
@@ -133,7 +133,7 @@ unsafe fn copy_lines<const HOW: u8>(to: usize, from: usize, len: usize) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256};
     for at in (0..len).step_by(LINE) {
         match HOW {
-            TO => prefetch(to + at + ASKED), // behind the end a hint in vain
+            TO => ask_to_write(to + at + ASKED), // behind the end a hint in vain
             FROM if at + ASKED < len => ask(from + at + ASKED), // there it would take lines from who writes them
             _ => {}
         }
@@ -201,7 +201,7 @@ pub unsafe fn copy_side_by_side(to: usize, from: usize, len: usize) {
 
 /// Asks for the line at this address, which is to be written.
 #[inline(always)]
-fn prefetch(at: usize) {
+pub fn ask_to_write(at: usize) {
     // SAFETY: a hint, which no program can see, whatever is at the address.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
@@ -222,7 +222,7 @@ pub fn asks() -> bool {
 
 /// Asks for the line at this address, which is to be read.
 #[inline(always)]
-fn ask(at: usize) {
+pub fn ask(at: usize) {
     // SAFETY: a hint, which no program can see, whatever is at the address.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {

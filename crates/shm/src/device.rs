@@ -289,6 +289,13 @@ impl Device for Shm {
         true
     }
 
+    #[inline(always)]
+    fn try_send_more(&mut self, to: Rank, head: [u64; 2], data: Span) -> bool {
+        let sent = self.try_send(to, head, data);
+        self.links[to].tx.ask_ahead();
+        sent
+    }
+
     fn try_send_all(&mut self, to: &[Rank], head: [u64; 2], data: Span) -> usize {
         if data.len <= INLINE { 0 } else { self.send_in_shared_block(to, head, data) }
     }
@@ -298,8 +305,11 @@ impl Device for Shm {
         if !self.links[from].heard && !self.hear(from) {
             return None;
         }
-        let link = &self.links[from];
-        let seen = link.peek()?;
+        let link = &mut self.links[from];
+        let Some(seen) = link.peek() else {
+            link.rx.is_dry();
+            return None;
+        };
         if seen.flags & IN_BLOCK == 0 {
             if !seen.fits() {
                 return self.malformed(from, "inline payload longer than a cell");
@@ -348,7 +358,10 @@ impl Device for Shm {
             return Err(true);
         }
         let link = &mut self.links[from];
-        let Some(seen) = link.peek() else { return Err(true) };
+        let Some(seen) = link.peek() else {
+            link.rx.is_dry();
+            return Err(true);
+        };
         let len = seen.len as usize;
         if seen.head != head || len > room.len {
             return Err(false);

@@ -14,7 +14,13 @@
 //! acquire. The payload of the turn cell goes on in the lines behind it. A frame in a block may be pushed before
 //! its payload is complete: word 4 then grows, each time with release, and the consumer copies out behind the
 //! producer. Accesses to cells are atomic but for payloads in those lines, so loom checks exactly this code.
+//!
+//! In a stream each side asks for cells ahead of time, four at once, so that several lines move side by side: the producer for free ones, which the
+//! consumer has in its cache; the consumer, while it finds frames without looking in vain, for those that are likely to be full as well. Of one
+//! that is not it has the line already, and the producer takes it away as ever.
 
+#[cfg(not(loom))]
+use crate::bytes::{ask, ask_to_write};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Cells of a ring; 64 were fastest, fewer stall, more cost cache.
@@ -27,6 +33,8 @@ pub const TURN_LINES: usize = 17;
 pub const TURN_BYTES: usize = INLINE + (TURN_LINES - 1) * size_of::<Cell>();
 /// How many cells are consumed before the credit is returned.
 const CREDIT_BATCH: u32 = 16;
+/// How many cells are asked for at once, a group ahead; from 4 to 12 cells are the same.
+const GROUP: u32 = 4;
 /// The payload lies in a block of the sender's arena.
 pub const IN_BLOCK: u16 = 1;
 /// Written into the turn cell by the lower rank of the pair.
@@ -63,6 +71,8 @@ pub struct Consumer<'a> {
     returned: u32,
     /// No credit goes beyond this position.
     kept_back: Option<u32>,
+    /// The position that was looked at in vain last.
+    dry: u32,
 }
 
 /// The turn cell of a pair of ranks: one cell that both write in turn, of several lines.
@@ -90,6 +100,19 @@ fn is_ring_lap(position: u32) -> bool {
     const LAPS: u32 = 1 << 20;
     (position / CELLS as u32) % LAPS == LAPS - 1
 }
+
+/// Where the cells of the group lie that begins with this position, a multiple of [`GROUP`]; as numbers, for they are hints.
+#[inline(always)]
+fn group(cells: &[Cell], first: u32) -> impl Iterator<Item = usize> + use<> {
+    let at = cells.as_ptr() as usize + first as usize % CELLS * size_of::<Cell>();
+    (0..GROUP as usize).map(move |i| at + i * size_of::<Cell>())
+}
+
+/// A hint that means nothing to loom.
+#[cfg(loom)]
+fn ask(_: usize) {}
+#[cfg(loom)]
+fn ask_to_write(_: usize) {}
 
 /// A look at the oldest frame.
 #[derive(Clone, Copy)]
@@ -227,6 +250,15 @@ impl<'a> Producer<'a> {
         }
     }
 
+    /// More frames are to follow at once.
+    #[inline(always)]
+    pub fn ask_ahead(&self) {
+        let first = self.tail.wrapping_add(GROUP);
+        if first.is_multiple_of(GROUP) && first.wrapping_sub(self.head) <= CELLS as u32 - GROUP {
+            group(self.cells, first).for_each(ask_to_write);
+        }
+    }
+
     /// Sends the next frame in the turn cell, if it may lie there: `write` puts a payload that is longer than [`INLINE`] where
     /// it is told. There must be room as for any frame.
     #[inline]
@@ -265,7 +297,7 @@ impl<'a> Consumer<'a> {
     /// A consumer at the start of a zeroed ring.
     pub fn new(cells: &'a [Cell], credit: &'a AtomicU32) -> Self {
         debug_assert_eq!(cells.len(), CELLS);
-        Consumer { cells, credit, head: 0, returned: 0, kept_back: None }
+        Consumer { cells, credit, head: 0, returned: 0, kept_back: None, dry: 0 }
     }
 
     /// The oldest frame, if it has come.
@@ -318,11 +350,27 @@ impl<'a> Consumer<'a> {
             turn.mine = true;
         }
         self.head = self.head.wrapping_add(1);
+        self.ask_ahead();
         let due = hangs || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
         if due {
             self.give_back();
         }
         due
+    }
+
+    /// A frame was looked for in vain.
+    #[inline(always)]
+    pub fn is_dry(&mut self) {
+        self.dry = self.head;
+    }
+
+    /// More frames are likely to be there, unless one was looked for in vain just now.
+    #[inline(always)]
+    fn ask_ahead(&self) {
+        let first = self.head.wrapping_add(GROUP);
+        if first.is_multiple_of(GROUP) && self.head.wrapping_sub(self.dry) >= GROUP {
+            group(self.cells, first).for_each(ask);
+        }
     }
 
     #[inline(always)]

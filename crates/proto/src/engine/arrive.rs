@@ -77,7 +77,7 @@ impl<D: Device> Engine<D> {
             match self.dev.take(source, head, buf) {
                 Ok(len) => {
                     self.matching.pop_direct(source);
-                    self.ops.received(op, received(source, head, len));
+                    self.ops.received(op, || received(source, head, len));
                     taken += 1;
                 }
                 Err(none_yet) => {

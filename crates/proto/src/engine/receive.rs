@@ -187,7 +187,7 @@ impl<D: Device> Engine<D> {
         if !is_short || self.matching.waiting() != 0 {
             return self.receive_otherwise(want, buf);
         }
-        let Some(id) = self.ops.insert(State::Posted(Receive::new(want, buf))) else {
+        let Some(id) = self.ops.insert_with(|| State::Posted(Receive::new(want, buf))) else {
             return Err(too_many());
         };
         self.matching.post(want, id, Some(buf));

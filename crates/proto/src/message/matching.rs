@@ -121,6 +121,9 @@ struct Posted {
 }
 
 impl Posted {
+    const BLANK: Posted =
+        Posted { word: 0, context: 0, order: 0, direct: Span::EMPTY, op: OpId(0), is_direct: false };
+
     #[inline]
     fn accepts(&self, e: &Envelope) -> bool {
         self.context == e.context && (self.word == 0 || self.word == eager_word(e.tag))
@@ -286,22 +289,20 @@ impl Matching {
         let direct = direct.filter(|_| !self.is_watched);
         self.order += 1;
         self.posted += 1;
-        let entry = Posted {
-            word: want.tag.map_or(0, eager_word),
-            context: want.context,
-            order: self.order,
-            direct: direct.unwrap_or(Span::EMPTY),
-            op,
-            is_direct: direct.is_some() && want.tag.is_some(),
+        let queue = match want.source {
+            Some(source) => &mut self.sources[source].posted,
+            None => &mut self.any,
         };
-        match want.source {
-            Some(source) => {
-                let posted = &mut self.sources[source].posted;
-                fabric::begin_with_one(posted);
-                posted.push_back(entry);
-            }
-            None => self.any.push_back(entry),
-        }
+        fabric::begin_with_one(queue);
+        // Written where it lies: to copy what has just been written in smaller pieces the processor waits for these.
+        queue.push_back(Posted::BLANK);
+        let entry = queue.back_mut().expect("it was appended");
+        entry.word = want.tag.map_or(0, eager_word);
+        entry.context = want.context;
+        entry.order = self.order;
+        entry.direct = direct.unwrap_or(Span::EMPTY);
+        entry.op = op;
+        entry.is_direct = direct.is_some() && want.tag.is_some();
     }
 
     /// The oldest receive posted for this source, if no receive for any source could be meant

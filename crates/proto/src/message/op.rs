@@ -204,14 +204,21 @@ impl<S: Standing> Ops<S> {
     /// A new operation; `None` if [`Ops::is_full`].
     #[inline(always)]
     pub fn insert(&mut self, state: S) -> Option<OpId> {
+        self.insert_with(|| state)
+    }
+
+    /// The same of a state that is made where it is kept: one that is there before would be dropped if there were no place, so it lies in memory,
+    /// and to copy what has just been written in smaller pieces the processor waits for these.
+    #[inline(always)]
+    pub fn insert_with(&mut self, make: impl FnOnce() -> S) -> Option<OpId> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.grow()?,
         };
-        self.care += state.needs_care() as u32;
         let slot = &mut self.slots[index as usize];
         // A free slot holds nothing; an assignment would look whether there is something to drop.
-        std::mem::forget(slot.1.replace(Op { state, since_ns: 0 }));
+        std::mem::forget(slot.1.replace(Op { state: make(), since_ns: 0 }));
+        self.care += slot.1.as_ref().is_some_and(|op| op.state.needs_care()) as u32;
         Some(OpId(slot.0 << INDEX_BITS | index))
     }
 
@@ -264,14 +271,14 @@ impl<S: Standing> Ops<S> {
         self.care != 0
     }
 
-    /// A posted receive has got its whole message.
+    /// A posted receive has got its whole message, as the outcome says that is made where it is kept.
     #[inline(always)]
-    pub fn received(&mut self, id: OpId, outcome: Outcome) {
+    pub fn received(&mut self, id: OpId, outcome: impl FnOnce() -> Outcome) {
         match self.get_mut(id).map(|op| &mut op.state) {
             // Neither the receive nor an outcome without a failure has anything to drop.
             Some(state) if state.is_posted() => {
                 let cared = state.needs_care() as u32;
-                std::mem::forget(std::mem::replace(state, S::done(outcome)));
+                std::mem::forget(std::mem::replace(state, S::done(outcome())));
                 self.care -= cared;
             }
             other => panic!("a matched receive is posted, not {other:?}"),
