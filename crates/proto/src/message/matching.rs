@@ -4,6 +4,7 @@
 //! a running number tells which of two candidates came first. Messages without a receive wait
 //! per source likewise.
 
+use crate::message::fifo::Fifo;
 use crate::message::kept::Kept;
 use crate::message::op::OpId;
 use crate::message::sparse::Sparse;
@@ -121,9 +122,6 @@ struct Posted {
 }
 
 impl Posted {
-    const BLANK: Posted =
-        Posted { word: 0, context: 0, order: 0, direct: Span::EMPTY, op: OpId(0), is_direct: false };
-
     #[inline]
     fn accepts(&self, e: &Envelope) -> bool {
         self.context == e.context && (self.word == 0 || self.word == eager_word(e.tag))
@@ -142,7 +140,7 @@ pub(crate) struct Direct {
 
 #[derive(Default)]
 struct PerSource {
-    posted: VecDeque<Posted>,
+    posted: Fifo<Posted>,
     /// Messages that wait; `None` stands where one was taken out of the middle. The first is none of these.
     unexpected: VecDeque<Option<Unexpected>>,
     /// How many of those there are.
@@ -193,7 +191,7 @@ impl PerSource {
 /// Both queues of one rank.
 pub struct Matching {
     sources: Sparse<PerSource>,
-    any: VecDeque<Posted>,
+    any: Fifo<Posted>,
     order: u64,
     /// Receives, and one more where no message may be taken before its receive is posted.
     posted: usize,
@@ -211,7 +209,7 @@ impl Matching {
     pub fn new(n: usize, at_once: bool) -> Matching {
         Matching {
             sources: Sparse::new(n),
-            any: VecDeque::new(),
+            any: Fifo::default(),
             order: 0,
             posted: usize::from(!at_once),
             is_watched: false,
@@ -293,16 +291,14 @@ impl Matching {
             Some(source) => &mut self.sources[source].posted,
             None => &mut self.any,
         };
-        fabric::begin_with_one(queue);
-        // Written where it lies: to copy what has just been written in smaller pieces the processor waits for these.
-        queue.push_back(Posted::BLANK);
-        let entry = queue.back_mut().expect("it was appended");
-        entry.word = want.tag.map_or(0, eager_word);
-        entry.context = want.context;
-        entry.order = self.order;
-        entry.direct = direct.unwrap_or(Span::EMPTY);
-        entry.op = op;
-        entry.is_direct = direct.is_some() && want.tag.is_some();
+        queue.push_back(Posted {
+            word: want.tag.map_or(0, eager_word),
+            context: want.context,
+            order: self.order,
+            direct: direct.unwrap_or(Span::EMPTY),
+            op,
+            is_direct: direct.is_some() && want.tag.is_some(),
+        });
     }
 
     /// The oldest receive posted for this source, if no receive for any source could be meant
@@ -341,8 +337,7 @@ impl Matching {
         };
         self.posted -= 1;
         let (queue, at) = if from_any { (&mut self.any, any?) } else { (own, mine?) };
-        let entry = if at == 0 { queue.pop_front() } else { queue.remove(at) };
-        entry.map(|p| p.op)
+        queue.remove(at).map(|p| p.op)
     }
 
     /// Whether a receive is posted that would accept this envelope.
@@ -354,7 +349,7 @@ impl Matching {
     /// The receives posted so far that would accept this envelope, those for any source last.
     pub fn posted_for<'a>(&'a self, e: &'a Envelope) -> impl Iterator<Item = OpId> + 'a {
         let own = &self.sources[e.source].posted;
-        own.iter().chain(&self.any).filter(|p| p.accepts(e)).map(|p| p.op)
+        own.iter().chain(self.any.iter()).filter(|p| p.accepts(e)).map(|p| p.op)
     }
 
     /// Removes a posted receive; false if it is not there any more.

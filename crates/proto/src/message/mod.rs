@@ -1,5 +1,6 @@
 //! Messages and the operations that wait for them: envelopes, matching, what is kept of each peer.
 
+pub(crate) mod fifo;
 pub mod kept;
 pub mod matching;
 pub mod op;
