@@ -325,7 +325,7 @@ impl<N: Device, F: Device> Device for Pair<N, F> {
     /// Of a rank of this host, as they all are, whose place is its rank.
     #[inline(always)]
     fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
-        self.near.take(from, head, room)
+        self.near.take_at_once(from, head, room)
     }
 
     #[inline]

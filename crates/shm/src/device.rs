@@ -15,7 +15,7 @@ use crate::link::{self, Link, Reach, word64};
 pub use crate::loads::LoadWay;
 use crate::nap::{self, LONG_YIELDS, Patience, Stage};
 use crate::openings::{Mark, Openings};
-use crate::pool::{BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
+use crate::pool::{self, BLOCK_BYTES, Block, GRANULE, GRANULES, Pool};
 use crate::ring::{IN_BLOCK, INLINE, TURN_BYTES};
 use crate::segment::Segment;
 use crate::shares::ShmShares;
@@ -160,7 +160,7 @@ impl Shm {
             shown: None,
             retaining: Vec::new(),
             retained_most: GRANULES * GRANULE / 2 / n.max(2).saturating_sub(1),
-            pool: Pool::new(cycle(n)),
+            pool: Pool::new(pool::cycle(n)),
             is_scarce: false,
             shares: ShmShares::new(me, &layout, &segment),
             berth,
@@ -228,19 +228,6 @@ impl Shm {
     }
 }
 
-/// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results/stores.md), since
-/// what is written, what is read and the application's data share the second-level cache.
-const CYCLE_MAX: usize = 2 << 20;
-
-/// After how many bytes a rank's blocks come round, of `n` ranks: those of all together fill a quarter of
-/// the last-level cache at most, so that a block is still there when it is used again.
-fn cycle(n: usize) -> usize {
-    // SAFETY: the call takes a number alone.
-    let bytes = if cfg!(miri) { 0 } else { unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) } };
-    let cache = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(16 << 20);
-    (cache / 4 / n).min(CYCLE_MAX)
-}
-
 impl Device for Shm {
     type Nap = ShmNap;
     type Shares = ShmShares;
@@ -305,11 +292,8 @@ impl Device for Shm {
         if !self.links[from].heard && !self.hear(from) {
             return None;
         }
-        let link = &mut self.links[from];
-        let Some(seen) = link.peek() else {
-            link.rx.is_dry();
-            return None;
-        };
+        let link = &self.links[from];
+        let seen = link.peek()?;
         if seen.flags & IN_BLOCK == 0 {
             if !seen.fits() {
                 return self.malformed(from, "inline payload longer than a cell");
@@ -354,14 +338,23 @@ impl Device for Shm {
 
     #[inline(always)]
     fn take(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
+        let taken = self.take_at_once(from, head, room);
+        match taken {
+            Ok(_) => self.links[from].rx.ask_ahead(),
+            Err(true) => self.links[from].rx.is_dry(),
+            Err(false) => {}
+        }
+        taken
+    }
+
+    /// As [`Shm::take`], of a message that is likely to be the only one.
+    #[inline(always)]
+    fn take_at_once(&mut self, from: Rank, head: [u64; 2], room: Span) -> Result<usize, bool> {
         if !self.links[from].heard && !self.hear(from) {
             return Err(true);
         }
         let link = &mut self.links[from];
-        let Some(seen) = link.peek() else {
-            link.rx.is_dry();
-            return Err(true);
-        };
+        let Some(seen) = link.peek() else { return Err(true) };
         let len = seen.len as usize;
         if seen.head != head || len > room.len {
             return Err(false);

@@ -104,6 +104,19 @@ pub enum Use {
     Past,
 }
 
+/// The longest round of a rank's blocks: longer ones were slower on all processors tried (docs/results/stores.md), since
+/// what is written, what is read and the application's data share the second-level cache.
+const CYCLE_MAX: usize = 2 << 20;
+
+/// After how many bytes a rank's blocks come round, of `n` ranks: those of all together fill a quarter of
+/// the last-level cache at most, so that a block is still there when it is used again.
+pub fn cycle(n: usize) -> usize {
+    // SAFETY: the call takes a number alone.
+    let bytes = if cfg!(miri) { 0 } else { unsafe { libc::sysconf(libc::_SC_LEVEL3_CACHE_SIZE) } };
+    let cache = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(16 << 20);
+    (cache / 4 / n).min(CYCLE_MAX)
+}
+
 /// The blocks. One in flight belongs to the frame at one ring position and comes back when the
 /// reader's credit passes that position.
 pub struct Pool {

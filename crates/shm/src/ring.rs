@@ -350,7 +350,6 @@ impl<'a> Consumer<'a> {
             turn.mine = true;
         }
         self.head = self.head.wrapping_add(1);
-        self.ask_ahead();
         let due = hangs || self.head.wrapping_sub(self.returned) >= CREDIT_BATCH;
         if due {
             self.give_back();
@@ -366,7 +365,7 @@ impl<'a> Consumer<'a> {
 
     /// More frames are likely to be there, unless one was looked for in vain just now.
     #[inline(always)]
-    fn ask_ahead(&self) {
+    pub fn ask_ahead(&self) {
         let first = self.head.wrapping_add(GROUP);
         if first.is_multiple_of(GROUP) && self.head.wrapping_sub(self.dry) >= GROUP {
             group(self.cells, first).for_each(ask);
