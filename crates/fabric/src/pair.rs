@@ -530,6 +530,11 @@ impl<N: Device, F: Device> Shares for Pair<N, F> {
     }
 
     #[inline]
+    fn asks(&self, share: Share) {
+        self.near.opened_shares().asks(self.here(share));
+    }
+
+    #[inline]
     fn load(&self, share: Share, word: ShareWord) -> u64 {
         self.near.opened_shares().load(self.here(share), word)
     }

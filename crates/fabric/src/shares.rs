@@ -54,6 +54,9 @@ pub trait Shares {
     fn add(&self, share: Share, word: ShareWord, value: u64) -> u64;
     /// Sets a word of a share to 0 if it is still `held`; whether it was.
     fn take(&self, share: Share, word: ShareWord, held: u64) -> bool;
+    /// This rank will change a share very soon.
+    #[inline]
+    fn asks(&self, _share: Share) {}
     /// Reads a word of a share.
     fn load(&self, share: Share, word: ShareWord) -> u64;
     /// Sets a word of a share.

@@ -1,5 +1,6 @@
 //! The shares of a rank in the segment.
 
+use crate::bytes::ask_to_write;
 use crate::layout::{LINE, Layout, SHARES};
 use crate::link::word64;
 use crate::segment::Segment;
@@ -89,6 +90,11 @@ impl Shares for ShmShares {
     fn take(&self, share: Share, word: ShareWord, held: u64) -> bool {
         let order = (Ordering::AcqRel, Ordering::Acquire);
         self.word(share, word).compare_exchange(held, 0, order.0, order.1).is_ok()
+    }
+
+    #[inline]
+    fn asks(&self, share: Share) {
+        ask_to_write(self.line(share));
     }
 
     #[inline]
