@@ -98,19 +98,44 @@ const ASKED: usize = 2048;
 /// Both places must be valid for `len` bytes and must not overlap.
 #[inline]
 pub unsafe fn copy_prefetched(to: usize, from: usize, len: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe { copy_asking::<TO>(to, from, len) }
+}
+
+/// Copies `len` bytes whose lines are asked for before: not only up to the end of a page, where a processor stops guessing which come next.
+///
+/// # Safety
+/// Both places must be valid for `len` bytes and must not overlap.
+#[inline]
+pub unsafe fn copy_asked(to: usize, from: usize, len: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe { copy_asking::<FROM>(to, from, len) }
+}
+
+/// Copies, and asks for lines before: for those that are written, or for those that are read.
+///
+/// # Safety
+/// As [`copy`].
+#[inline(always)]
+unsafe fn copy_asking<const HOW: u8>(to: usize, from: usize, len: usize) {
+    let asked = if HOW == TO { to } else { from };
+    let ask_for = |at: usize, len: usize| {
+        let lines = (asked + at..asked + at + len).step_by(LINE);
+        if HOW == TO { lines.for_each(ask_to_write) } else { lines.for_each(ask) }
+    };
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if len > ASKED && streams() {
         let whole = len / LINE * LINE;
-        (to..to + ASKED).step_by(LINE).for_each(ask_to_write);
+        ask_for(0, ASKED);
         // SAFETY: passed on to the caller; the processor was asked.
         return unsafe {
-            copy_lines::<TO>(to, from, whole);
+            copy_lines::<HOW>(to, from, whole);
             copy(to + whole, from + whole, len - whole);
         };
     }
     for at in (0..len).step_by(ASKED) {
         let part = ASKED.min(len - at);
-        (to + at..to + at + part).step_by(LINE).for_each(ask_to_write);
+        ask_for(at, part);
         // SAFETY: a part of both places.
         unsafe { copy(to + at, from + at, part) }
     }
@@ -149,30 +174,6 @@ unsafe fn copy_lines<const HOW: u8>(to: usize, from: usize, len: usize) {
                 _mm256_storeu_si256(into.add(1), high);
             }
         }
-    }
-}
-
-/// Copies `len` bytes whose lines are asked for before: not only up to the end of a page, where a processor stops guessing which come next.
-///
-/// # Safety
-/// Both places must be valid for `len` bytes and must not overlap.
-#[inline]
-pub unsafe fn copy_asked(to: usize, from: usize, len: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if streams() {
-        let whole = len / LINE * LINE;
-        (from..from + whole.min(ASKED)).step_by(LINE).for_each(ask);
-        // SAFETY: passed on to the caller; the processor was asked.
-        return unsafe {
-            copy_lines::<FROM>(to, from, whole);
-            copy(to + whole, from + whole, len - whole);
-        };
-    }
-    for at in (0..len).step_by(ASKED) {
-        let part = ASKED.min(len - at);
-        (from + at..from + at + part).step_by(LINE).for_each(ask);
-        // SAFETY: a part of both places.
-        unsafe { copy(to + at, from + at, part) }
     }
 }
 
