@@ -17,7 +17,7 @@ use mpi::coll::{Agreed, Link, Tariff};
 use mpi::comm::Purpose;
 use mpi::error::Result;
 use mpi::handle::Handle;
-use mpi::request::{Body, Keep, Origin};
+use mpi::request::{Body, Keep};
 use mpi::world::fault;
 use proto::{Mode, Want};
 
@@ -244,6 +244,6 @@ impl Line<'_> {
         let span = Span { addr: self.room.as_mut_ptr() as usize, len };
         let want = Want { source: Some(self.peer), context: self.context, tag: Some(TAG) };
         let op = self.cx.world().engine.receive(want, span).map_err(fault)?;
-        request::finish(self.cx, Body::Receive(op, Origin::Rank(0), None), StatusPlace::IGNORE)
+        request::finish(self.cx, Body::of_receive(op, 0), StatusPlace::IGNORE)
     }
 }

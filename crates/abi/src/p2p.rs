@@ -128,7 +128,7 @@ fn blocking_receive(
     let posted = world.post_now(raw.0, raw.1, raw.2, source, tag, comm);
     drop(world);
     let body = match posted {
-        Some(body) => body,
+        Some(op) => Body::of_receive(op, source),
         None => start_receive(cx, raw, envelope)?,
     };
     request::finish(cx, body, status)
@@ -225,8 +225,8 @@ pub fn irecv(
     {
         let mut world = cx.world();
         world.objects.requests.room()?;
-        if let Some(body) = world.post_now(buf, count, datatype, source, tag, comm) {
-            request.set(world.add_request(comm, body)?);
+        if let Some(op) = world.post_now(buf, count, datatype, source, tag, comm) {
+            request.set(world.add_request(comm, Body::of_receive(op, source))?);
             engine::leave(&world);
             return Ok(());
         }

@@ -530,8 +530,8 @@ impl<N: Device, F: Device> Shares for Pair<N, F> {
     }
 
     #[inline]
-    fn asks(&self, share: Share) {
-        self.near.opened_shares().asks(self.here(share));
+    fn will_change(&self, share: Share) {
+        self.near.opened_shares().will_change(self.here(share));
     }
 
     #[inline]

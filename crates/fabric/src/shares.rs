@@ -56,7 +56,7 @@ pub trait Shares {
     fn take(&self, share: Share, word: ShareWord, held: u64) -> bool;
     /// This rank will change a share very soon.
     #[inline]
-    fn asks(&self, _share: Share) {}
+    fn will_change(&self, _share: Share) {}
     /// Reads a word of a share.
     fn load(&self, share: Share, word: ShareWord) -> u64;
     /// Sets a word of a share.

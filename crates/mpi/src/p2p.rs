@@ -110,24 +110,9 @@ impl<D: Device> World<D> {
         Some(Status::new(source, tag, len))
     }
 
-    /// Posts a receive of a predefined type, if it is this simple.
+    /// Posts a receive of a predefined type, if it is this simple: it is a [`Body::of_receive`].
     #[inline(always)]
     pub fn post_now(
-        &mut self,
-        addr: usize,
-        count: u64,
-        datatype: Handle,
-        source: i32,
-        tag: i32,
-        comm: Handle,
-    ) -> Option<Body> {
-        let op = self.post_plain(addr, count, datatype, source, tag, comm)?;
-        Some(Body::Receive(op, Origin::Rank(source), None))
-    }
-
-    /// The operation of [`World::post_now`].
-    #[inline(always)]
-    fn post_plain(
         &mut self,
         addr: usize,
         count: u64,
@@ -184,7 +169,7 @@ impl<D: Device> World<D> {
         if !self.objects.requests.has_room() {
             return None;
         }
-        let op = self.post_plain(addr, count, datatype, source, tag, comm)?;
+        let op = self.post_now(addr, count, datatype, source, tag, comm)?;
         self.objects.requests.add_receive(comm, op, source).ok()
     }
 

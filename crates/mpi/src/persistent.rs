@@ -5,7 +5,7 @@ use crate::comm::Purpose;
 use crate::error::{Class, Result, fail};
 use crate::handle::Handle;
 use crate::p2p::peer_at_once;
-use crate::request::{Body, Ended, Keep, Origin, Recipe, Requests, SendMode};
+use crate::request::{Body, Ended, Keep, Recipe, Requests, SendMode};
 use crate::status::ANY_TAG;
 use crate::world::World;
 use fabric::{Device, Distance};
@@ -77,7 +77,7 @@ impl<D: Device> World<D> {
                 let tag = (receive.tag != ANY_TAG).then_some(receive.tag);
                 let want = Want { source: Some(from), context: place.context_for(Purpose::Message), tag };
                 let op = self.engine.receive(want, receive.buffer.span()).ok()?;
-                Body::Receive(op, Origin::Rank(receive.source), None)
+                Body::of_receive(op, receive.source)
             }
             _ => return None,
         };

@@ -173,6 +173,14 @@ pub enum Body {
     Flush(BufferOwner),
 }
 
+impl Body {
+    /// A receive from this rank, of a predefined type.
+    #[inline(always)]
+    pub fn of_receive(op: OpId, source: i32) -> Body {
+        Body::Receive(op, Origin::Rank(source), None)
+    }
+}
+
 /// What a persistent request starts.
 #[derive(Debug)]
 pub enum Recipe {
@@ -310,8 +318,7 @@ impl Requests {
     /// As [`Requests::add`] of a receive with a source of a predefined type.
     #[inline(always)]
     pub fn add_receive(&mut self, comm: Handle, op: OpId, source: i32) -> Result<Handle> {
-        let body = || Body::Receive(op, Origin::Rank(source), None);
-        self.slab.insert_with(|| Request::new(comm, Some(body())))
+        self.slab.insert_with(|| Request::new(comm, Some(Body::of_receive(op, source))))
     }
 
     /// An inactive persistent request.

@@ -1,5 +1,8 @@
 //! Copies of a few bytes without the call to `memcpy`, whose dispatch costs as much as the copy.
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use std::sync::OnceLock;
+
 /// Word `i` of `len` bytes at `addr`, little-endian, zero-filled at the end.
 ///
 /// # Safety
@@ -75,11 +78,14 @@ const LINE: usize = 64;
 
 /// Whether this processor can be asked for lines that are to be written.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
 pub fn prefetches() -> bool {
     use std::arch::x86_64::{__cpuid, __get_cpuid_max};
     const FEATURES: u32 = 0x8000_0001;
     const PREFETCHW: u32 = 1 << 8;
-    __get_cpuid_max(1 << 31).0 >= FEATURES && __cpuid(FEATURES).ecx & PREFETCHW != 0
+    // Asked once: a virtual machine leaves its guest for that.
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| __get_cpuid_max(1 << 31).0 >= FEATURES && __cpuid(FEATURES).ecx & PREFETCHW != 0)
 }
 
 /// Whether this processor can be asked for lines that are to be written.
@@ -200,7 +206,7 @@ pub unsafe fn copy_side_by_side(to: usize, from: usize, len: usize) {
     }
 }
 
-/// Asks for the line at this address, which is to be written.
+/// Asks for the line at this address, which is to be written, where the processor can be asked ([`prefetches`]).
 #[inline(always)]
 pub fn ask_to_write(at: usize) {
     // SAFETY: a hint, which no program can see, whatever is at the address.

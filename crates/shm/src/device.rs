@@ -11,7 +11,7 @@ use crate::berth::{Berth, Descriptors, Ring};
 use crate::bytes;
 use crate::cma::{self, Direction};
 use crate::layout::Layout;
-use crate::link::{self, Link, Reach, word64};
+use crate::link::{self, Link, Reach};
 pub use crate::loads::LoadWay;
 use crate::nap::{self, LONG_YIELDS, Patience, Stage};
 use crate::openings::{Mark, Openings};
@@ -23,10 +23,7 @@ pub use crate::stores::StoreWay;
 use crate::sync::{AtomicU64, Ordering};
 use crate::watched;
 use blocks::BlockFrame;
-use fabric::{
-    Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Local, Rank, Reading, Remote,
-    Span, Transfers,
-};
+use fabric::{Bell, Caps, Costs, Device, Distance, Exchange, Fault, Frame, Immediate, Rank, Reading, Span};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
@@ -341,7 +338,7 @@ impl Device for Shm {
         let taken = self.take_at_once(from, head, room);
         match taken {
             Ok(_) => self.links[from].rx.ask_ahead(),
-            Err(true) => self.links[from].rx.is_dry(),
+            Err(true) => self.links[from].rx.ran_dry(),
             Err(false) => {}
         }
         taken
@@ -521,74 +518,6 @@ impl Device for Shm {
             }
         }
         Ok(())
-    }
-}
-
-impl Transfers for Shm {
-    fn post_write(
-        &mut self,
-        to: Rank,
-        _rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault> {
-        let result = self.write(to, local.span, remote.addr as usize);
-        self.immediate.end(work, result);
-        self.wake(to);
-        Ok(true)
-    }
-
-    fn post_read(
-        &mut self,
-        from: Rank,
-        _rail: usize,
-        local: Local,
-        remote: Remote,
-        work: u64,
-    ) -> Result<bool, Fault> {
-        let result = self.read(from, local.span, remote.addr as usize);
-        self.immediate.end(work, result);
-        Ok(true)
-    }
-
-    /// A posted transfer is over when its call returns.
-    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
-        self.try_send(to, head, data)
-    }
-
-    /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
-    fn writes_in_order(&self, _to: Rank) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
-        self.immediate.completed()
-    }
-
-    /// Copies: shared memory is written by the processor in any case.
-    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
-        let sent = self.try_send(to, head, data.span);
-        if sent {
-            self.immediate.end(work, Ok(()));
-        }
-        Ok(sent)
-    }
-
-    fn allocate(&mut self, len: usize) -> Span {
-        self.immediate.allocate(len)
-    }
-
-    fn load(&self, _peer: Rank, addr: usize) -> u64 {
-        // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
-        // the kernel may write it for a peer meanwhile.
-        unsafe { word64(addr) }.load(Ordering::Acquire)
-    }
-
-    fn store(&mut self, _peer: Rank, addr: usize, value: u64) {
-        // SAFETY: as in `load`.
-        unsafe { word64(addr) }.store(value, Ordering::Release);
     }
 }
 

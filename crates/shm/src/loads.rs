@@ -129,8 +129,10 @@ impl Class {
 
     fn ends(&mut self, ways: &[LoadWay]) {
         let cost = |way: &LoadWay| Some((*way, self.taken[*way as usize].middle()?));
-        let best = self.arms.best(&POLICY, 0.0, ways.iter().filter_map(cost));
-        self.arms.change(best);
+        // Frames whose senders lost their cores are not measured.
+        if cost(&self.arms.in_force()).is_some() {
+            self.arms.change(self.arms.best(&POLICY, 0.0, ways.iter().filter_map(cost)));
+        }
         (self.frames, self.is_opening) = (None, false);
     }
 }
@@ -243,6 +245,20 @@ mod tests {
         let mut loads = Loads::new(&ALL);
         let taken = read(&mut loads, 10_000, 1 << 15, [100, 101, 99]);
         assert!(taken[LoadWay::Prefetched as usize] >= 10_000 - SAMPLES - tries(10_000), "{taken:?}");
+    }
+
+    /// Senders that lose their cores while their payloads are read: nothing is known of the way in force.
+    #[test]
+    fn what_was_not_measured_changes_nothing() {
+        let mut loads = Loads::new(&ALL);
+        for _ in 0..3 * SAMPLES {
+            let load = loads.plan(THROUGH, 1 << 17);
+            if load.way != LoadWay::Prefetched {
+                loads.took(load, 1 << 17, 10);
+            }
+        }
+        let load = Load { way: LoadWay::Prefetched, measured: false };
+        assert_eq!(loads.plan(THROUGH, 1 << 17), load);
     }
 
     /// What cannot pay off is not tried, nor what is not there; what lies in memory is read as such.

@@ -20,7 +20,7 @@
 //! that is not it has the line already, and the producer takes it away as ever.
 
 #[cfg(not(loom))]
-use crate::bytes::{ask, ask_to_write};
+use crate::bytes::{ask, ask_to_write, prefetches};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Cells of a ring; 64 were fastest, fewer stall, more cost cache.
@@ -113,6 +113,10 @@ fn group(cells: &[Cell], first: u32) -> impl Iterator<Item = usize> + use<> {
 fn ask(_: usize) {}
 #[cfg(loom)]
 fn ask_to_write(_: usize) {}
+#[cfg(loom)]
+fn prefetches() -> bool {
+    true
+}
 
 /// A look at the oldest frame.
 #[derive(Clone, Copy)]
@@ -254,7 +258,8 @@ impl<'a> Producer<'a> {
     #[inline(always)]
     pub fn ask_ahead(&self) {
         let first = self.tail.wrapping_add(GROUP);
-        if first.is_multiple_of(GROUP) && first.wrapping_sub(self.head) <= CELLS as u32 - GROUP {
+        let is_free = first.wrapping_sub(self.head) <= CELLS as u32 - GROUP;
+        if first.is_multiple_of(GROUP) && is_free && prefetches() {
             group(self.cells, first).for_each(ask_to_write);
         }
     }
@@ -359,7 +364,7 @@ impl<'a> Consumer<'a> {
 
     /// A frame was looked for in vain.
     #[inline(always)]
-    pub fn is_dry(&mut self) {
+    pub fn ran_dry(&mut self) {
         self.dry = self.head;
     }
 

@@ -1,6 +1,6 @@
 //! The shares of a rank in the segment.
 
-use crate::bytes::ask_to_write;
+use crate::bytes::{ask_to_write, prefetches};
 use crate::layout::{LINE, Layout, SHARES};
 use crate::link::word64;
 use crate::segment::Segment;
@@ -93,8 +93,10 @@ impl Shares for ShmShares {
     }
 
     #[inline]
-    fn asks(&self, share: Share) {
-        ask_to_write(self.line(share));
+    fn will_change(&self, share: Share) {
+        if prefetches() {
+            ask_to_write(self.line(share));
+        }
     }
 
     #[inline]

@@ -210,8 +210,8 @@ impl<'y> Rank<'y> {
     /// `MPI_Irecv` from a rank or [`ANY_SOURCE`].
     pub fn irecv(&mut self, buffer: Span, source: i32, tag: i32) -> Result<Request> {
         let len = buffer.len as u64;
-        if let Some(body) = self.world.post_now(buffer.addr, len, BYTE, source, tag, COMM_WORLD) {
-            return Ok(Request(Some(body)));
+        if let Some(op) = self.world.post_now(buffer.addr, len, BYTE, source, tag, COMM_WORLD) {
+            return Ok(Request(Some(Body::of_receive(op, source))));
         }
         let place = self.place()?;
         let buffer = self.world.buffer(buffer.addr, len, BYTE, "buffer")?;

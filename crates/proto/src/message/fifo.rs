@@ -1,7 +1,7 @@
 //! A queue into which entries are written where they will lie.
 //!
 //! `VecDeque` takes a new entry by its address, so it lies in memory twice, and to copy what has just been written in smaller pieces the processor
-//! waits for these: a sixth of the time that a message of a window takes its receiver. Here it is appended to a `Vec`; what has been taken from the
+//! waits for these: a twentieth of what a message of a window takes. Here it is appended to a `Vec`; what has been taken from the
 //! front leaves when the queue is empty, or makes up half of it when there is no more room.
 
 use std::ops::Deref;

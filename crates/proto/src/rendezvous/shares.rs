@@ -164,7 +164,7 @@ pub(crate) fn read_offer(dev: &impl Device, from: Rank, data: Span) -> Result<Of
     }
     if offer.share != Offer::NO_SHARE && offer.other & Offer::FINAL == 0 {
         // To be claimed: its line lies with its sender.
-        dev.opened_shares().asks(Share { owner: from, index: offer.share });
+        dev.opened_shares().will_change(Share { owner: from, index: offer.share });
     }
     Ok(offer)
 }

@@ -1,4 +1,4 @@
-//! Memory of the peers, by single copy: whose can be reached, and that it is theirs.
+//! Memory of the peers, by single copy: whose can be reached, that it is theirs, and what is posted to it.
 //!
 //! A peer publishes its process id, and a random number with its address. Who finds that number there
 //! reaches the peer. An id alone says nothing: in another PID namespace it names somebody else or nobody,
@@ -7,9 +7,9 @@
 
 use super::{Options, Shm};
 use crate::cma::{self, Direction};
-use crate::link::{Link, Reach};
+use crate::link::{Link, Reach, word64};
 use crate::sync::{AtomicU64, Ordering};
-use fabric::{Fault, Rank, Span};
+use fabric::{Device, Fault, Local, Rank, Remote, Span, Transfers};
 use std::time::Instant;
 
 /// For how long a look at the number counts, in milliseconds.
@@ -125,4 +125,72 @@ pub(super) fn measure_single_copy() -> (f64, f64) {
     };
     let (call, long) = (fastest(8), fastest(LONG));
     (call, ((long - call) / LONG as f64).max(0.0))
+}
+
+impl Transfers for Shm {
+    fn post_write(
+        &mut self,
+        to: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.write(to, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        self.wake(to);
+        Ok(true)
+    }
+
+    fn post_read(
+        &mut self,
+        from: Rank,
+        _rail: usize,
+        local: Local,
+        remote: Remote,
+        work: u64,
+    ) -> Result<bool, Fault> {
+        let result = self.read(from, local.span, remote.addr as usize);
+        self.immediate.end(work, result);
+        Ok(true)
+    }
+
+    /// A posted transfer is over when its call returns.
+    fn try_send_behind(&mut self, to: Rank, _rail: usize, head: [u64; 2], data: Span) -> bool {
+        self.try_send(to, head, data)
+    }
+
+    /// The kernel copies with string instructions, whose stores have no order, and wakes nobody.
+    fn writes_in_order(&self, _to: Rank) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn completed(&mut self) -> Option<(u64, Result<(), Fault>)> {
+        self.immediate.completed()
+    }
+
+    /// Copies: shared memory is written by the processor in any case.
+    fn try_send_from(&mut self, to: Rank, head: [u64; 2], data: Local, work: u64) -> Result<bool, Fault> {
+        let sent = self.try_send(to, head, data.span);
+        if sent {
+            self.immediate.end(work, Ok(()));
+        }
+        Ok(sent)
+    }
+
+    fn allocate(&mut self, len: usize) -> Span {
+        self.immediate.allocate(len)
+    }
+
+    fn load(&self, _peer: Rank, addr: usize) -> u64 {
+        // SAFETY: an aligned word of memory that `allocate` gave and that lives as long as `self`;
+        // the kernel may write it for a peer meanwhile.
+        unsafe { word64(addr) }.load(Ordering::Acquire)
+    }
+
+    fn store(&mut self, _peer: Rank, addr: usize, value: u64) {
+        // SAFETY: as in `load`.
+        unsafe { word64(addr) }.store(value, Ordering::Release);
+    }
 }

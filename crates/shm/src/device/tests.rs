@@ -3,6 +3,7 @@
 use super::*;
 use crate::layout::TURN_CELL;
 use crate::lending::Whose;
+use crate::link::word64;
 use crate::ring::{CELLS, TURN_BYTES};
 use crate::stores::{Place, Plan};
 use fabric::{Nap, Reading, Share, ShareWord, Shares};
