@@ -60,10 +60,20 @@ impl<A: Copy + PartialEq> Arms<A> {
         self.tried
     }
 
+    /// Steps until another one is tried.
+    pub fn left(&self) -> u32 {
+        self.left
+    }
+
     /// One more step.
     pub fn step(&mut self) {
-        self.since = self.since.saturating_add(1);
-        self.left = self.left.saturating_sub(1);
+        self.steps(1);
+    }
+
+    /// So many more.
+    pub fn steps(&mut self, steps: u32) {
+        self.since = self.since.saturating_add(steps);
+        self.left = self.left.saturating_sub(steps);
     }
 
     /// The cheapest of all whose costs are known: the one in force unless another is better.

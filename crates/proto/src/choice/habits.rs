@@ -57,8 +57,8 @@ struct Habit {
 }
 
 impl Habit {
-    fn of(message: &Leaving) -> Habit {
-        let Leaving { to, context, len, .. } = *message;
+    #[inline]
+    fn of(to: Rank, context: u64, len: usize) -> Habit {
         Habit { to, context, bits: usize::BITS - len.leading_zeros() }
     }
 }
@@ -97,8 +97,8 @@ struct Course {
 
 impl Course {
     /// Where the peer has been heard of since, and all has left, a message may begin a round.
-    fn may_begin_round(&self, message: &Leaving) -> bool {
-        message.is_quiet && self.heard != message.heard
+    fn may_begin_round(&self, heard: u32, is_quiet: bool) -> bool {
+        is_quiet && self.heard != heard
     }
 }
 
@@ -140,7 +140,10 @@ impl Trying {
 /// What is known of the habits of a rank.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Habits {
-    courses: SpreadMap<Habit, Course>,
+    courses: Vec<Course>,
+    /// Which of them each habit has, and the habit that was asked for last.
+    index: SpreadMap<Habit, usize>,
+    latest: Option<(Habit, usize)>,
     /// The manner of all messages that it is possible for, whatever their habits.
     fixed: Option<Manner>,
     /// The one that tries another way.
@@ -160,20 +163,44 @@ impl Habits {
         self.fixed = manner;
     }
 
-    /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
+    /// Where the course of a habit stands.
     #[inline]
-    pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl Fn() -> u64) -> bool {
+    fn find(&mut self, habit: &Habit) -> Option<usize> {
+        match self.latest {
+            Some((latest, at)) if latest == *habit => Some(at),
+            _ => {
+                let at = *self.index.get(habit)?;
+                self.latest = Some((*habit, at));
+                Some(at)
+            }
+        }
+    }
+
+    /// Whether a message that fits into a block goes by one for sure, as those before it; only then it is counted. If not, [`Habits::goes_by_block`] is to be asked.
+    #[inline]
+    pub fn goes_on_by_block(
+        &mut self,
+        (to, context, len): (Rank, u64, usize),
+        heard: u32,
+        is_quiet: bool,
+    ) -> bool {
         if self.fixed.is_some() {
             return self.fixed == Some(Manner::Blocks);
         }
-        let habit = Habit::of(&message);
-        if let Some(course) = self.courses.get_mut(&habit) {
-            let is_round = course.may_begin_round(&message);
-            if course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round) {
-                course.heard = message.heard;
-                return true;
-            }
+        let Some(at) = self.find(&Habit::of(to, context, len)) else { return false };
+        let course = &mut self.courses[at];
+        let is_round = course.may_begin_round(heard, is_quiet);
+        let goes_on = course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round);
+        if goes_on {
+            course.heard = heard;
         }
+        goes_on
+    }
+
+    /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
+    #[cold]
+    pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl Fn() -> u64) -> bool {
+        let habit = Habit::of(message.to, message.context, message.len);
         let manner = self.next(message, now_ns);
         if manner != Manner::Blocks {
             self.decided = Some((habit, manner));
@@ -186,14 +213,15 @@ impl Habits {
         if let Some(manner) = self.fixed {
             return manner;
         }
-        let habit = Habit::of(&message);
+        let habit = Habit::of(message.to, message.context, message.len);
         if let Some((decided, manner)) = self.decided.take()
             && decided == habit
         {
             return manner;
         }
-        if let Some(course) = self.courses.get_mut(&habit) {
-            let is_round = course.may_begin_round(&message);
+        if let Some(at) = self.find(&habit) {
+            let course = &mut self.courses[at];
+            let is_round = course.may_begin_round(message.heard, message.is_quiet);
             course.heard = message.heard;
             let is_cold = std::mem::replace(&mut course.growth, message.growth) != message.growth;
             // Of two that try at the same time neither would know whose doing it is.
@@ -228,13 +256,15 @@ impl Habits {
     fn begin(&mut self, habit: Habit, message: Leaving, now_ns: u64) -> Manner {
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
+            self.index.clear();
+            self.latest = None;
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
         let like = self.like(&habit);
         let known = like.map_or(Manner::Shared, |like| Manner::ALL[like.best()].0);
         let first = if message.fits { Manner::Blocks } else { known };
         let mut comparison =
-            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group);
+            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group).of_many();
         // How much slower another manner was says nothing of longer messages where what it costs does not grow with them.
         if let Some(like) = like.filter(|_| !message.fits) {
             comparison.take_ratios_of(like);
@@ -242,27 +272,28 @@ impl Habits {
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
-        self.courses.insert(habit, Course { comparison, heard, growth, theirs: None, joins: None });
+        self.index.insert(habit, self.courses.len());
+        self.courses.push(Course { comparison, heard, growth, theirs: None, joins: None });
         manner
     }
 
     /// What is known of messages of the nearest length to the same peer.
     fn like(&self, new: &Habit) -> Option<&Comparison<3>> {
-        let is_known = |(habit, course): &(&Habit, &Course)| {
+        let is_known = |(habit, at): &(&Habit, &usize)| {
             let is_like = habit.to == new.to && habit.context == new.context;
-            is_like && course.comparison.known_ns().count() > 1
+            is_like && self.courses[**at].comparison.known_ns().count() > 1
         };
-        let known = self.courses.iter().filter(is_known);
+        let known = self.index.iter().filter(is_known);
         let nearest = known.min_by_key(|(habit, _)| habit.bits.abs_diff(new.bits));
-        nearest.map(|(_, course)| &course.comparison)
+        nearest.map(|(_, at)| &self.courses[*at].comparison)
     }
 
     /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.
     /// Where both send at once it may take both to gain by another manner, and each side chooses for itself: so who hears that the
     /// other one tries it tries it too.
     pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
-        let habit = Habit { to: from, context, bits: usize::BITS - len.leading_zeros() };
-        if let Some(course) = self.courses.get_mut(&habit) {
+        if let Some(at) = self.find(&Habit::of(from, context, len)) {
+            let course = &mut self.courses[at];
             let goes_on = |(before, at): (Manner, u32)| before == manner && heard.wrapping_sub(at) < APART;
             if !course.theirs.is_some_and(goes_on) {
                 course.joins = Some(manner);
@@ -273,9 +304,10 @@ impl Habits {
 
     /// A line for each habit that more than one way is known of, for people: what a message takes by each.
     pub fn lines(&self) -> Vec<String> {
-        let mut habits: Vec<_> = self.courses.iter().collect();
+        let mut habits: Vec<_> = self.index.iter().collect();
         habits.sort_by_key(|(habit, _)| **habit);
-        let line = |(habit, course): (&Habit, &Course)| {
+        let line = |(habit, at): (&Habit, &usize)| {
+            let course = &self.courses[*at];
             let known = course.comparison.known_ns();
             let known: Vec<String> =
                 known.map(|(way, ns)| format!("{} {:.2} us", Manner::ALL[way].1, ns / 1000.0)).collect();
@@ -311,6 +343,13 @@ mod tests {
         }
     }
 
+    /// As a sender asks.
+    fn by_block(habits: &mut Habits, message: Leaving, now_ns: u64) -> bool {
+        let Leaving { to, context, len, heard, is_quiet, .. } = message;
+        habits.goes_on_by_block((to, context, len), heard, is_quiet)
+            || habits.goes_by_block(message, || now_ns)
+    }
+
     #[test]
     fn each_habit_finds_its_own_way() {
         let mut habits = Habits::default();
@@ -342,10 +381,10 @@ mod tests {
             (now_ns, round) = (now_ns + 2000, round + 1);
         }
         let mut windows = 0;
-        while habits.trying.is_some_and(|trying| trying.habit == Habit::of(&leaving(16384, 0))) {
+        while habits.trying.is_some_and(|trying| trying.habit == Habit::of(1, 8, 16384)) {
             for at in 0..64 {
                 let message = leaving(65536, round + windows);
-                if !habits.goes_by_block(Leaving { is_quiet: at == 0, ..message }, || now_ns) {
+                if !by_block(&mut habits, Leaving { is_quiet: at == 0, ..message }, now_ns) {
                     habits.next(message, || now_ns);
                 }
                 now_ns += 10_000;
@@ -379,7 +418,7 @@ mod tests {
         for round in 0..4000 {
             let message = leaving(if round % 3 == 0 { 65536 } else { 16384 }, round);
             let manner = plain.next(message, || now_ns);
-            let goes = asked.goes_by_block(message, || now_ns);
+            let goes = by_block(&mut asked, message, now_ns);
             assert_eq!(manner, if goes { Manner::Blocks } else { asked.next(message, || now_ns) }, "{round}");
             counts[manner as usize] += 1;
             now_ns += [11_000, 20_000, 14_000][manner as usize];

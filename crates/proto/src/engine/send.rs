@@ -338,12 +338,16 @@ impl<D: Device> Engine<D> {
         if !self.eager_limit(to).is_tried(len) || to == self.dev.me() {
             return true;
         }
+        let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
+        let Some(habits) = &mut self.habits else { return true };
+        if habits.goes_on_by_block((to, context, len), heard, is_quiet) {
+            return true;
+        }
         let message = self.leaving(to, context, len, true);
         let dev = &self.dev;
         self.habits.as_mut().is_none_or(|habits| habits.goes_by_block(message, || dev.now_ns()))
     }
 
-    #[inline]
     fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
         let copy_ns = self.eager_limit(to).copies_ns(len);
         let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
