@@ -47,6 +47,13 @@ const REST_MIN: u32 = 16;
 /// disturbed alike, and what a way leaves in the caches speaks for it. The rest is copies.
 const POLICY: Policy = Policy { margin: 0.25, dwell: 0, tries: (REST_MIN, REST) };
 
+/// A way that took so many times as long as the one in force when they were compared is tried again once what trying it cost then is no more than one part in so many of the copies
+/// since: lines that have gone past the caches cost what comes behind the burst as much again.
+const FAR: f64 = 1.5;
+const SHARE: f64 = 128.0;
+/// Unless the way in force has come to take so many times as long, or as short: then it is another time, or another place of a virtual machine.
+const MOVED: f64 = 1.5;
+
 /// How payloads are written into shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
@@ -229,6 +236,11 @@ struct Class {
     costs: [CopyNs; StoreWay::COUNT],
     /// Copies of it.
     copies: u32,
+    /// All copies, and how many there are to be before each way is tried again.
+    all: u64,
+    again: [u64; StoreWay::COUNT],
+    /// What the way in force took when it was compared last.
+    before: Option<f64>,
     /// Whether the way that was tried last was better than the one in force: if it is in the next comparison too, it takes its place.
     is_better: bool,
 }
@@ -245,6 +257,9 @@ impl Class {
             is_opening: true,
             costs: Default::default(),
             copies: 0,
+            all: 0,
+            again: [0; StoreWay::COUNT],
+            before: None,
             is_better: false,
         }
     }
@@ -252,7 +267,13 @@ impl Class {
     /// The next comparison is with what was better in the last one, or else with the next of the other ways.
     fn begins(&mut self, ways: &[StoreWay]) {
         if !self.is_better {
-            self.arms.turn(ways, self.arms.in_force());
+            let mut all = [self.arms.in_force(); StoreWay::COUNT];
+            let mut count = 0;
+            for way in ways.iter().filter(|way| self.again[**way as usize] <= self.all) {
+                all[count] = *way;
+                count += 1;
+            }
+            self.arms.turn(&all[..count], self.arms.in_force());
         }
         (self.copies, self.costs) = (0, Default::default());
     }
@@ -267,6 +288,7 @@ impl Class {
         self.is_opening = false;
         self.copies = Class::ENDED;
         self.arms.change(self.best(ways));
+        self.puts_off();
         Plan { way: self.arms.in_force(), measured: false }
     }
 
@@ -291,6 +313,22 @@ impl Class {
         }
     }
 
+    /// Those that are far slower than the one in force are not tried again for a while.
+    fn puts_off(&mut self) {
+        let in_force = self.arms.in_force();
+        let Some(now) = self.costs[in_force as usize].sum() else { return };
+        let before = self.before.replace(now).unwrap_or(now);
+        if !(before / MOVED..=before * MOVED).contains(&now) {
+            self.again = [0; StoreWay::COUNT];
+        }
+        for (costs, again) in self.costs.iter().zip(&mut self.again) {
+            let slower = costs.sum().map_or(0.0, |cost| cost / now);
+            if slower > FAR {
+                *again = self.all + (f64::from(BURST) * (slower - 1.0) * SHARE) as u64;
+            }
+        }
+    }
+
     /// A comparison is over. A way that is much cheaper is compared once more, soon, and is in force if it is cheaper then too:
     /// to be wrong costs more than to be late.
     fn ends(&mut self, ways: &[StoreWay]) {
@@ -302,10 +340,12 @@ impl Class {
             self.is_better = true;
             self.arms.begin_anew(self.arms.in_force(), &POLICY);
         }
+        self.puts_off();
     }
 
     #[inline]
     fn plan(&mut self, ways: &[StoreWay]) -> Plan {
+        self.all += 1;
         if self.is_opening {
             return self.opens(ways);
         }
@@ -458,6 +498,18 @@ mod tests {
             let taken = copy(&mut stores, REST, ps);
             assert!(taken[best] >= REST - bursts(REST), "{ps:?} {taken:?}");
         }
+    }
+
+    /// A way that is far slower costs little for being tried, and is found all the same where the one in force has come to cost more.
+    #[test]
+    fn what_is_far_slower_is_rarely_tried() {
+        const SLOW: [u64; 3] = [42, 170, 38];
+        let mut stores = Stores::new(&ALL);
+        copy(&mut stores, REST, SLOW);
+        let [ordinary, streaming, _] = copy(&mut stores, 20 * REST, SLOW);
+        assert!(streaming <= 4 * BURST && ordinary >= 5 * BURST, "{ordinary} {streaming}");
+        copy(&mut stores, 3 * REST, APART);
+        assert_eq!(stores.unmeasured(8192).way, StoreWay::Streaming);
     }
 
     /// Lines that a few copies have brought into some cache are cheap to write and to read: no single burst of a way that
