@@ -138,9 +138,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     are_many: bool,
     /// Groups of the present try that others have followed, and what the last of them took.
     tried: (u8, f64),
-    /// Uses to come that are not counted, and whether behind them, or those that are still to come, the next group begins with a round.
-    rests: u16,
-    is_rested: bool,
+    /// The time of so many uses to come is not taken; with none left the next group begins with a round.
+    rests: Option<u16>,
     /// Time of a group.
     known_ns: [Estimate; WAYS],
     /// Groups in a row that took longer than known, or shorter.
@@ -169,8 +168,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             most_ns: f64::INFINITY,
             are_many: false,
             tried: (0, 0.0),
-            rests: 0,
-            is_rested: false,
+            rests: None,
             known_ns: [Estimate::default(); WAYS],
             longer: 0,
             shorter: 0,
@@ -220,12 +218,14 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// then it is counted.
     #[inline]
     pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
-        if self.rests > 0 && usize::from(self.way) == way {
-            self.rests -= 1;
+        if let Some(uses @ 1..) = &mut self.rests
+            && usize::from(self.way) == way
+        {
+            *uses -= 1;
             return true;
         }
         let (part, most) = if is_round { (self.part_of_group(), self.group) } else { (GROUP_MAX, GROUP_MAX) };
-        let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY && !self.is_rested;
+        let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY && self.rests.is_none();
         let is_within = self.stretch.uses_of_part() < part && (1..most).contains(&self.stretch.uses);
         let goes_on = is_within && is_settled && usize::from(self.way) == way;
         self.stretch.uses += u16::from(goes_on);
@@ -237,13 +237,11 @@ impl<const WAYS: usize> Comparison<WAYS> {
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
         let At { is_round, is_cold, may_try, joins } = at;
         if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
-            (self.way, self.stretch, self.warm) = (way as u8, Stretch::begin(now_ns()), Some(1));
-            (self.rests, self.is_rested) = (0, false);
-            self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+            self.join(way as u8, now_ns());
             return way;
         }
-        if self.is_rested {
-            return self.rest(is_round, now_ns);
+        if let Some(uses) = self.rests {
+            return self.rest(uses, is_round, now_ns);
         }
         if is_cold && self.most_ns < f64::INFINITY {
             (self.stretch, self.warm) = (Stretch::begin(now_ns()), Some(0));
@@ -253,16 +251,21 @@ impl<const WAYS: usize> Comparison<WAYS> {
         let is_full = self.is_enough() && is_round || uses >= GROUP_MAX;
         let is_part = self.warm.is_none() && is_round && self.stretch.uses_of_part() >= self.part_of_group();
         if is_full || is_part || uses > 0 && self.most_ns < f64::INFINITY {
-            let now_ns = now_ns();
-            if is_part {
-                self.stretch.end_part(now_ns);
-            }
-            let takes_too_long = (now_ns - self.stretch.began_ns) as f64 > self.may_take_ns(uses);
-            if takes_too_long || is_full {
-                self.ends(now_ns, takes_too_long, may_try);
-            }
+            self.take_time(now_ns(), is_part, is_full, may_try);
         }
         self.count(is_round)
+    }
+
+    /// Takes the time: a part of the group, or the whole of it, may have ended, or it has taken too long.
+    fn take_time(&mut self, now_ns: u64, is_part: bool, is_full: bool, may_try: bool) {
+        if is_part {
+            self.stretch.end_part(now_ns);
+        }
+        let may_take_ns = self.may_take_ns(self.stretch.uses);
+        let takes_too_long = (now_ns - self.stretch.began_ns) as f64 > may_take_ns;
+        if takes_too_long || is_full {
+            self.ends(now_ns, takes_too_long, may_try);
+        }
     }
 
     /// Whether there are as many uses as a group has, or, while it does not count yet, rounds.
@@ -306,11 +309,17 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.settles == 0 && !self.is_trying() && way != self.best() && way < usize::from(self.ways)
     }
 
+    /// Tries the way that others have begun to go.
+    fn join(&mut self, way: u8, now_ns: u64) {
+        (self.way, self.stretch, self.warm, self.rests) = (way, Stretch::begin(now_ns), Some(1), None);
+        self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+    }
+
     /// Goes one way from here on, and forgets what is known of the others.
     pub fn keep_to(&mut self, way: usize) {
         (self.way, self.stretch, self.warm, self.most_ns) =
             (way as u8, Stretch::begin(0), Some(0), f64::INFINITY);
-        (self.rests, self.is_rested, self.tried) = (0, false, (0, 0.0));
+        (self.rests, self.tried) = (None, (0, 0.0));
         self.arms.change(way as u8);
         for (_, known) in self.known_ns.iter_mut().enumerate().filter(|(other, _)| *other != way) {
             *known = Estimate::default();
@@ -368,7 +377,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.stretch = Stretch::begin(now_ns);
         self.warm = (self.way != went).then_some(0);
         if uses < 2 * self.group && self.may_rest() {
-            (self.rests, self.is_rested) = (RESTS * self.group, true);
+            self.rests = Some(RESTS * self.group);
             self.arms.steps(RESTS.into());
         }
     }
@@ -403,12 +412,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
             && self.arms.left() > RESTS.into()
     }
 
-    /// A use whose time is not taken, or, with a round of the application behind all of these, the first one of the next group.
-    fn rest(&mut self, is_round: bool, now_ns: impl FnOnce() -> u64) -> usize {
-        if self.rests > 0 {
-            self.rests -= 1;
+    /// A use whose time is not taken, of which so many are left, or, with a round of the application behind them, the first one of the next group.
+    fn rest(&mut self, uses: u16, is_round: bool, now_ns: impl FnOnce() -> u64) -> usize {
+        if uses > 0 {
+            self.rests = Some(uses - 1);
         } else if is_round || self.stretch.uses >= GROUP_MAX {
-            (self.stretch, self.is_rested) = (Stretch::begin(now_ns()), false);
+            (self.stretch, self.rests) = (Stretch::begin(now_ns()), None);
             return self.count(is_round);
         } else {
             self.stretch.uses += 1;

@@ -237,7 +237,7 @@ mod tests {
             send(&mut b, &payload);
             let span = Span { addr: room.as_mut_ptr() as usize, len: room.len() };
             assert_eq!([b.take(0, [1, 2], span), a.take(1, [1, 2], span)], [Ok(3000), Ok(3000)]);
-            heard += u32::from(a.links[1].stores.known(payload.len()) == 2);
+            heard += u32::from(a.links[1].stores.known(payload.len()) >= 1);
         }
         assert!(heard > 100, "{heard}");
     }
