@@ -214,20 +214,24 @@ impl<const WAYS: usize> Comparison<WAYS> {
         Comparison { are_many: true, ..self }
     }
 
-    /// Whether a use goes this way for sure, since it neither begins a group nor asks for the time; only
+    /// The way of the present group.
+    #[inline]
+    pub fn way(&self) -> usize {
+        usize::from(self.way)
+    }
+
+    /// Whether a use goes on by the way of the present group for sure, since it neither begins a group nor asks for the time; only
     /// then it is counted.
     #[inline]
-    pub fn goes_on(&mut self, way: usize, is_round: bool) -> bool {
-        if let Some(uses @ 1..) = &mut self.rests
-            && usize::from(self.way) == way
-        {
+    pub fn goes_on(&mut self, is_round: bool) -> bool {
+        if let Some(uses @ 1..) = &mut self.rests {
             *uses -= 1;
             return true;
         }
         let (part, most) = if is_round { (self.part_of_group(), self.group) } else { (GROUP_MAX, GROUP_MAX) };
         let is_settled = self.warm.is_none() && self.most_ns == f64::INFINITY && self.rests.is_none();
         let is_within = self.stretch.uses_of_part() < part && (1..most).contains(&self.stretch.uses);
-        let goes_on = is_within && is_settled && usize::from(self.way) == way;
+        let goes_on = is_within && is_settled;
         self.stretch.uses += u16::from(goes_on);
         goes_on
     }

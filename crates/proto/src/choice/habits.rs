@@ -100,6 +100,16 @@ impl Course {
     fn may_begin_round(&self, heard: u32, is_quiet: bool) -> bool {
         is_quiet && self.heard != heard
     }
+
+    /// Whether a message goes for sure as those before it; only then it is counted.
+    #[inline]
+    fn goes_on(&mut self, heard: u32, is_round: bool) -> bool {
+        let goes_on = self.joins.is_none() && self.comparison.goes_on(is_round);
+        if goes_on {
+            self.heard = heard;
+        }
+        goes_on
+    }
 }
 
 /// Beside a computation that takes so many times as long as copying the message there is less to gain than that
@@ -190,11 +200,7 @@ impl Habits {
         let Some(at) = self.find(&Habit::of(to, context, len)) else { return false };
         let course = &mut self.courses[at];
         let is_round = course.may_begin_round(heard, is_quiet);
-        let goes_on = course.joins.is_none() && course.comparison.goes_on(Manner::Blocks as usize, is_round);
-        if goes_on {
-            course.heard = heard;
-        }
-        goes_on
+        course.comparison.way() == Manner::Blocks as usize && course.goes_on(heard, is_round)
     }
 
     /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
@@ -222,6 +228,9 @@ impl Habits {
         if let Some(at) = self.find(&habit) {
             let course = &mut self.courses[at];
             let is_round = course.may_begin_round(message.heard, message.is_quiet);
+            if course.goes_on(message.heard, is_round) {
+                return Manner::ALL[course.comparison.way()].0;
+            }
             course.heard = message.heard;
             let is_cold = std::mem::replace(&mut course.growth, message.growth) != message.growth;
             // Of two that try at the same time neither would know whose doing it is.
@@ -264,7 +273,11 @@ impl Habits {
         let known = like.map_or(Manner::Shared, |like| Manner::ALL[like.best()].0);
         let first = if message.fits { Manner::Blocks } else { known };
         let mut comparison =
-            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group).of_many();
+            Comparison::new(first as usize, Manner::ALL.len(), settle, now_ns).in_groups(group);
+        // What fits no block takes long: four groups of it are all that some applications send of it.
+        if message.fits {
+            comparison = comparison.of_many();
+        }
         // How much slower another manner was says nothing of longer messages where what it costs does not grow with them.
         if let Some(like) = like.filter(|_| !message.fits) {
             comparison.take_ratios_of(like);
