@@ -234,7 +234,7 @@ struct Class {
     is_opening: bool,
     /// What each of those that are compared costs by this comparison, by way.
     costs: [CopyNs; StoreWay::COUNT],
-    /// Copies of it.
+    /// Copies of this comparison.
     copies: u32,
     /// All copies, and how many there are to be before each way is tried again.
     all: u64,
@@ -267,13 +267,9 @@ impl Class {
     /// The next comparison is with what was better in the last one, or else with the next of the other ways.
     fn begins(&mut self, ways: &[StoreWay]) {
         if !self.is_better {
-            let mut all = [self.arms.in_force(); StoreWay::COUNT];
-            let mut count = 0;
-            for way in ways.iter().filter(|way| self.again[**way as usize] <= self.all) {
-                all[count] = *way;
-                count += 1;
-            }
-            self.arms.turn(&all[..count], self.arms.in_force());
+            let is_due = |way: &StoreWay| self.again[*way as usize] <= self.all;
+            let due: Vec<StoreWay> = ways.iter().copied().filter(is_due).collect();
+            self.arms.turn(&due, self.arms.in_force());
         }
         (self.copies, self.costs) = (0, Default::default());
     }

@@ -7,7 +7,7 @@
 //! knows. So the times of groups of uses are compared, one way and the other: what the application takes from use
 //! to use is all that counts, with its computation, its own touches of the data and its waits. The slower
 //! ways are tried again now and then, ever more rarely while they stay slower, and no longer than a group of
-//! the fastest one takes.
+//! the fastest one takes, or four if they are near.
 
 use fabric::arms::{Arms, Policy};
 use fabric::estimate::{Averaging, Estimate};
@@ -184,7 +184,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// How many times as long as the best way each took when it was tried last, or takes by what is known of it: the one that was best then may be no more.
     fn ratios_now(&self) -> [f64; WAYS] {
-        let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        let best_ns = self.best_ns();
         std::array::from_fn(|way| {
             self.ratios[way].max(self.known_ns[way].value().map_or(0.0, |ns| ns / best_ns))
         })
@@ -291,12 +291,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
         if let Some(rounds) = &mut self.warm {
             *rounds += u16::from(is_round || *rounds == 0);
         }
-        usize::from(self.way)
+        self.way()
     }
 
     /// Whether nothing is known of the way in use.
     fn is_new(&self) -> bool {
-        self.known_ns[usize::from(self.way)].value().is_none()
+        self.known_ns[self.way()].value().is_none()
     }
 
     /// What the present group may take with so many uses: more shows that its way is a slower one.
@@ -316,7 +316,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Tries the way that others have begun to go.
     fn join(&mut self, way: u8, now_ns: u64) {
         (self.way, self.stretch, self.warm, self.rests) = (way, Stretch::begin(now_ns), Some(1), None);
-        self.most_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        self.most_ns = self.best_ns();
     }
 
     /// Goes one way from here on, and forgets what is known of the others.
@@ -337,7 +337,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Whether the present group goes by a way that is not the fastest as far as is known.
     pub fn is_trying(&self) -> bool {
-        usize::from(self.way) != self.best()
+        self.way() != self.best()
     }
 
     /// What a use takes by each way, in ns, as far as it is known.
@@ -352,12 +352,12 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// The way that is the fastest as far as it is known.
     pub fn best(&self) -> usize {
-        self.arms.best(&POLICY, self.differs_ns(), self.costs()).into()
+        self.arms.best(&POLICY, DIFFERS * self.noise_ns.value().unwrap_or(0.0), self.costs()).into()
     }
 
-    /// By how much groups of two ways must differ for one to be better.
-    fn differs_ns(&self) -> f64 {
-        DIFFERS * self.noise_ns.value().unwrap_or(0.0)
+    /// What a group takes by that one; infinite before it is known.
+    fn best_ns(&self) -> f64 {
+        self.known_ns[self.best()].value().unwrap_or(f64::INFINITY)
     }
 
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
@@ -365,7 +365,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         let is_warming = self.warm.take().is_some();
         if is_warming && self.shows_slow_at_once(now_ns) {
             // And is believed at once.
-            self.doubts[usize::from(self.way)] = DOUBTS;
+            self.doubts[self.way()] = DOUBTS;
         } else if is_warming && !takes_too_long {
             self.stretch = Stretch::begin(now_ns);
             return;
@@ -388,7 +388,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Whether a way that is tried goes on for another group, since it takes little more than the best one so far.
     fn goes_further(&mut self, took_ns: f64) -> bool {
-        let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        let best_ns = self.best_ns();
         let is_near = (best_ns..NEAR * best_ns).contains(&took_ns);
         let goes =
             self.are_many && is_near && self.tried.0 + 1 < TRIED && self.is_trying() && !self.is_window();
@@ -426,13 +426,13 @@ impl<const WAYS: usize> Comparison<WAYS> {
         } else {
             self.stretch.uses += 1;
         }
-        usize::from(self.way)
+        self.way()
     }
 
     /// Whether the present way has taken far longer than the best one in a window of so many uses that the cold ones among them do not explain it. Then another
     /// such window, of messages that are all begun before it is seen how the first one gets on, would show nothing but that, and cost as much.
     fn shows_slow_at_once(&self, now_ns: u64) -> bool {
-        let best_ns = self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        let best_ns = self.best_ns();
         let took_ns = self.stretch.use_ns(now_ns) * f64::from(self.group);
         self.is_trying() && self.is_window() && took_ns > FAR * best_ns
     }
@@ -474,8 +474,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Takes in what a group of the way in use took. What the best way takes longer than before, or less, the others would, too: an application that
     /// computes for longer makes none of them better, and by how much they differ was measured.
     fn learn(&mut self, took_ns: f64) {
-        let way = usize::from(self.way);
-        let ratio = self.known_ns[self.best()].value().map_or(0.0, |best_ns| took_ns / best_ns);
+        let way = self.way();
+        let ratio = took_ns / self.best_ns();
         let Some(ns) = self.known_ns[way].value() else {
             if !self.is_doubtful(took_ns) {
                 self.ratios[way] = ratio;
@@ -518,9 +518,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// Whether a way of which nothing is known took so long that it is tried once more before that is believed.
     fn is_doubtful(&mut self, took_ns: f64) -> bool {
-        let way = usize::from(self.way);
-        let is_slow = self.settles == 0
-            && took_ns > PAUSE * self.known_ns[self.best()].value().unwrap_or(f64::INFINITY);
+        let way = self.way();
+        let is_slow = self.settles == 0 && took_ns > PAUSE * self.best_ns();
         self.doubts[way] = self.doubts[way].saturating_add(u8::from(is_slow));
         is_slow && self.doubts[way] <= DOUBTS
     }
@@ -561,13 +560,14 @@ mod tests {
     #[test]
     fn the_faster_way_is_taken_and_the_other_tried_ever_more_rarely() {
         for takes in [[1000, 850], [1000, 1500]] {
-            let (mut comparison, mut now_ns) = (Comparison::new(1, 2, 0, 0), 0);
-            let uses = 16 * usize::from(GROUP) * POLICY.tries.0 as usize;
-            let count = play(&mut comparison, &mut now_ns, uses, takes);
-            let slower = count[usize::from(takes[1] > takes[0])];
-            // A try of what is near takes four groups.
-            let most = if takes[1] > takes[0] { 56 } else { 160 };
-            assert!((3..=most).contains(&slower), "{slower} of {uses}");
+            let comparison = Comparison::new(1, 2, 0, 0);
+            // Of uses that come by the thousand what is near is tried for four groups.
+            for (mut comparison, most) in [(comparison.clone(), 56), (comparison.of_many(), 160)] {
+                let uses = 16 * usize::from(GROUP) * POLICY.tries.0 as usize;
+                let count = play(&mut comparison, &mut 0, uses, takes);
+                let slower = count[usize::from(takes[1] > takes[0])];
+                assert!((3..=most).contains(&slower), "{slower} of {uses}");
+            }
         }
     }
 
@@ -634,22 +634,23 @@ mod tests {
     #[test]
     fn what_is_a_little_slower_is_tried_again_a_little_later() {
         for (percent, groups) in [(101, 2), (110, 4), (130, 10), (150, 16)] {
-            let (mut comparison, mut now_ns) = (Comparison::new(0, 2, 2, 0).of_many(), 0);
-            // Until a try has just ended.
-            for tried in [0, 1] {
-                while play(&mut comparison, &mut now_ns, 1, [1000, 10 * percent])[1] == tried {}
+            let comparison = Comparison::new(0, 2, 2, 0);
+            // A rest may lie before the change is seen.
+            for (mut comparison, rests) in [(comparison.clone(), 0), (comparison.of_many(), RESTS)] {
+                let mut now_ns = 0;
+                play(&mut comparison, &mut now_ns, 800, [1000, 10 * percent]);
+                // Until a try has just ended.
+                for tried in [0, 1] {
+                    while play(&mut comparison, &mut now_ns, 1, [1000, 10 * percent])[1] == tried {}
+                }
+                // Three groups show that it is something else.
+                let mut first = 0;
+                while play(&mut comparison, &mut now_ns, 1, [3000, 30 * percent])[1] == 0 {
+                    first += 1;
+                }
+                let since = 2 + groups..=4 + groups + usize::from(rests);
+                assert!(since.contains(&(first / usize::from(GROUP))), "{percent} %: {first}");
             }
-            // Three groups show that it is something else, the first of which may be behind a rest.
-            let mut first = 0;
-            while play(&mut comparison, &mut now_ns, 1, [3000, 30 * percent])[1] == 0 {
-                first += 1;
-            }
-            let group = usize::from(GROUP);
-            let since = 3 + groups;
-            assert!(
-                (since - 1..=since + 1 + usize::from(RESTS)).contains(&(first / group)),
-                "{percent} %: {first}"
-            );
         }
     }
 
@@ -704,7 +705,7 @@ mod tests {
             let (mut comparison, mut now_ns) = (Comparison::new(0, 3, 0, 0), 0);
             let takes: [u64; 3] =
                 std::array::from_fn(|way| if way == best { 900 } else { 1000 + 10 * way as u64 });
-            let begin = play(&mut comparison, &mut now_ns, 10 * usize::from(GROUP), takes);
+            let begin = play(&mut comparison, &mut now_ns, 5 * usize::from(GROUP), takes);
             assert!(begin.iter().all(|uses| *uses >= usize::from(GROUP)), "{begin:?}");
             let count = play(&mut comparison, &mut now_ns, 20_000, takes);
             assert!(count[best] > 19_500 && count.iter().all(|uses| *uses > 0), "{count:?}");
@@ -766,7 +767,7 @@ mod tests {
         play(&mut comparison, &mut now_ns, 200, [1000, 1080]);
         for more in [60, 120, 180, 240] {
             let count = play(&mut comparison, &mut now_ns, 200, [1000 + more, 1080 + more]);
-            assert!(count[1] < 40, "{count:?}, {more} more");
+            assert!(count[1] < 20, "{count:?}, {more} more");
         }
     }
 

@@ -84,6 +84,7 @@ pub(crate) struct Leaving {
 /// How one habit gets on.
 #[derive(Clone, Debug)]
 struct Course {
+    habit: Habit,
     comparison: Comparison<3>,
     /// Messages that had come from the peer when the last one left.
     heard: u32,
@@ -151,9 +152,9 @@ impl Trying {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Habits {
     courses: Vec<Course>,
-    /// Which of them each habit has, and the habit that was asked for last.
+    /// Which of them each habit has, and which was asked for last.
     index: SpreadMap<Habit, usize>,
-    latest: Option<(Habit, usize)>,
+    latest: usize,
     /// The manner of all messages that it is possible for, whatever their habits.
     fixed: Option<Manner>,
     /// The one that tries another way.
@@ -176,14 +177,10 @@ impl Habits {
     /// Where the course of a habit stands.
     #[inline]
     fn find(&mut self, habit: &Habit) -> Option<usize> {
-        match self.latest {
-            Some((latest, at)) if latest == *habit => Some(at),
-            _ => {
-                let at = *self.index.get(habit)?;
-                self.latest = Some((*habit, at));
-                Some(at)
-            }
+        if self.courses.get(self.latest).is_none_or(|course| course.habit != *habit) {
+            self.latest = *self.index.get(habit)?;
         }
+        Some(self.latest)
     }
 
     /// Whether a message that fits into a block goes by one for sure, as those before it; only then it is counted. If not, [`Habits::goes_by_block`] is to be asked.
@@ -266,7 +263,6 @@ impl Habits {
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
             self.index.clear();
-            self.latest = None;
         }
         let (settle, group) = if message.fits { (SETTLE, GROUP) } else { LONG };
         let like = self.like(&habit);
@@ -286,19 +282,19 @@ impl Habits {
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course { comparison, heard, growth, theirs: None, joins: None });
+        self.courses.push(Course { habit, comparison, heard, growth, theirs: None, joins: None });
         manner
     }
 
     /// What is known of messages of the nearest length to the same peer.
     fn like(&self, new: &Habit) -> Option<&Comparison<3>> {
-        let is_known = |(habit, at): &(&Habit, &usize)| {
-            let is_like = habit.to == new.to && habit.context == new.context;
-            is_like && self.courses[**at].comparison.known_ns().count() > 1
+        let is_known = |course: &&Course| {
+            let is_like = course.habit.to == new.to && course.habit.context == new.context;
+            is_like && course.comparison.known_ns().count() > 1
         };
-        let known = self.index.iter().filter(is_known);
-        let nearest = known.min_by_key(|(habit, _)| habit.bits.abs_diff(new.bits));
-        nearest.map(|(_, at)| &self.courses[*at].comparison)
+        let known = self.courses.iter().filter(is_known);
+        let nearest = known.min_by_key(|course| course.habit.bits.abs_diff(new.bits));
+        nearest.map(|course| &course.comparison)
     }
 
     /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.
@@ -317,15 +313,14 @@ impl Habits {
 
     /// A line for each habit that more than one way is known of, for people: what a message takes by each.
     pub fn lines(&self) -> Vec<String> {
-        let mut habits: Vec<_> = self.index.iter().collect();
-        habits.sort_by_key(|(habit, _)| **habit);
-        let line = |(habit, at): (&Habit, &usize)| {
-            let course = &self.courses[*at];
+        let mut courses: Vec<&Course> = self.courses.iter().collect();
+        courses.sort_by_key(|course| course.habit);
+        let line = |course: &Course| {
             let known = course.comparison.known_ns();
             let known: Vec<String> =
                 known.map(|(way, ns)| format!("{} {:.2} us", Manner::ALL[way].1, ns / 1000.0)).collect();
             let best = Manner::ALL[course.comparison.best()].1;
-            let Habit { to, context, bits } = habit;
+            let Habit { to, context, bits } = course.habit;
             let (from, below) = (1u64 << (bits - 1), 1u64 << bits);
             (known.len() > 1).then(|| {
                 format!(
@@ -335,7 +330,7 @@ impl Habits {
                 )
             })
         };
-        habits.into_iter().filter_map(line).collect()
+        courses.into_iter().filter_map(line).collect()
     }
 }
 
