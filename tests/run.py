@@ -43,6 +43,8 @@ DIRECTIVE = re.compile(
 )
 WARNINGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
 CLOSING = "test passed"
+# Seconds that mpiexec has for saying what the ranks of a run without end wait for, and for ending them.
+TO_SAY = 10
 
 
 # Runs that have not ended: jobs in process groups of their own.
@@ -188,7 +190,9 @@ class Case:
         program = self.program
         limit = float(program.first("timeout", timeout))
         command = program.library.launch(self.ranks, program.binary, self.arguments)
-        environment = {**os.environ, **dict(setting.split("=", 1) for setting in self.settings), **program.environment()}
+        # Told to end by mpiexec itself, whose ranks then say whom they wait for.
+        patience = {"MPIEXEC_TIMEOUT": f"{limit:.0f}"}
+        environment = {**os.environ, **patience, **dict(setting.split("=", 1) for setting in self.settings), **program.environment()}
         begun = time.monotonic()
         # Why no session of its own: see Job in hang/support.py.
         process = subprocess.Popen(
@@ -197,14 +201,14 @@ class Case:
         )
         RUNNING.add(process)
         try:
-            out, err = process.communicate(timeout=limit)
+            out, err = process.communicate(timeout=limit + TO_SAY)
         except subprocess.TimeoutExpired:
             out, err = stop(process)
-            seconds = time.monotonic() - begun
-            return False, f"no end after {limit:.0f} s\n{tail(out)}{tail(err)}", seconds
         finally:
             RUNNING.discard(process)
         seconds = time.monotonic() - begun
+        if seconds >= limit:
+            return False, f"no end after {limit:.0f} s\n{tail(out, 40)}{tail(err, 40)}", seconds
         complaint = self.judge(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if complaint is None:
             return True, "", seconds
@@ -228,7 +232,7 @@ class Case:
 
 
 def stop(process):
-    """Ends a run that takes too long. Tern's mpiexec says who waits for whom when asked by SIGTERM."""
+    """Ends a run that mpiexec has not ended."""
     for number, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, number)

@@ -8,10 +8,25 @@
 
 static char first_file[256];
 
-/* Whether this process comes first. Ranks are children of one mpiexec. */
+/* When a process was started, in ticks since the machine was. */
+static inline unsigned long long first_started(pid_t pid) {
+    char path[64], line[1024] = "";
+    unsigned long long started = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL && fgets(line, sizeof line, file) != NULL);
+    fclose(file);
+    /* The 22nd field; the name, which is the second one, may have spaces and brackets in it. */
+    const char *rest = strrchr(line, ')');
+    CHECK(rest != NULL && sscanf(rest + 1, " %*c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu", &started) == 1);
+    return started;
+}
+
+/* Whether this process comes first. Ranks are children of one mpiexec, of whose number there may have been another before, whose
+ * job was killed and left its file. */
 static inline int first_is_me(void) {
     const char *dir = getenv("TMPDIR");
-    snprintf(first_file, sizeof first_file, "%s/tern-first-%ld", dir ? dir : "/tmp", (long)getppid());
+    snprintf(first_file, sizeof first_file, "%s/tern-first-%ld-%llu", dir ? dir : "/tmp", (long)getppid(), first_started(getppid()));
     int file = open(first_file, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (file >= 0)
         close(file);
