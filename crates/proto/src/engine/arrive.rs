@@ -15,6 +15,9 @@ use wire::head::{FrameType, Head, Offer, eager_tag};
 /// Frames taken from one source before the others get their turn.
 const BATCH: usize = 64;
 
+/// Bytes of a piece of a message that is long to copy.
+const LONG: usize = 4096;
+
 impl<D: Device> Engine<D> {
     /// Takes frames from one source. What lies behind a message whose receive was posted waits for the next look: the application may
     /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next. Over
@@ -37,13 +40,16 @@ impl<D: Device> Engine<D> {
                 break;
             }
             let Some(frame) = self.dev.peek(source) else { break };
+            let is_piece = frame.data.len >= LONG
+                && Head::decode(frame.head).is_ok_and(|head| head.kind == FrameType::Data);
             if !self.handle(source, frame)? {
                 break;
             }
             self.dev.pop(source);
             taken += 1;
-            // Copies take their time, and what waits for room may find some behind each.
-            if !self.peers.backlog.is_empty() && !self.path(source).registration {
+            // Copies take their time: behind a long piece this rank may have one to send, and the application a message, and what
+            // waits for room may find some behind each.
+            if (is_piece || !self.peers.backlog.is_empty()) && !self.path(source).registration {
                 break;
             }
         }

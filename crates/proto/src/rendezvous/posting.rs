@@ -10,6 +10,7 @@ use crate::message::op::OpId;
 use crate::message::peers::{How, Peers};
 use crate::message::work::Work;
 use crate::rendezvous::ahead::Ahead;
+use crate::rendezvous::lead::Leads;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Port, Turn};
 use fabric::{Device, Distance, Fault, Local, Rank, Remote, Rights, Span};
@@ -122,6 +123,7 @@ pub(crate) struct RankPort<'a, D: Device> {
     pub backlog: &'a mut Backlog,
     pub learner: &'a mut Learner,
     pub ahead: &'a mut Ahead,
+    pub leads: &'a mut Leads,
     pub posted: &'a mut Posted,
     /// By distance.
     pub eager_limits: &'a mut [EagerLimit; Distance::ALL.len()],
@@ -290,8 +292,17 @@ impl<D: Device> Port for RankPort<'_, D> {
         let sent = self.dev.try_send(self.peer, head, data);
         if sent {
             self.counters.count(Event::FrameSent);
+            self.leads.sent(self.peer, data.len);
         }
         sent
+    }
+
+    fn leads_far(&mut self, len: usize) -> bool {
+        self.turn.aside.is_none() && self.leads.is_far(self.peer, len)
+    }
+
+    fn leads_alone(&mut self) {
+        self.leads.forget(self.peer);
     }
 
     fn tell(&mut self, kind: FrameType, fragment: Fragment) {

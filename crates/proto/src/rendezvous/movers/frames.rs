@@ -21,6 +21,8 @@ const LITTLE: usize = 2048;
 /// copies a frame when it is complete, while the next one is written.
 const FRAMES: usize = 16;
 const FRAME_MAX: usize = 64 << 10;
+/// Looks in vain after which a sender waits for the other side's frames no longer: longer than both copies of a frame take.
+const PATIENCE: u32 = 1000;
 
 /// The sending side: the CTS has come.
 #[derive(Debug)]
@@ -31,24 +33,36 @@ pub(crate) struct Sender {
     /// The longest and the shortest frame to cut the message into.
     most_bytes: usize,
     least_bytes: usize,
+    /// Bytes of a look.
+    at_once_bytes: usize,
+    /// Looks since the last frame in which one would have led too far.
+    waited: u32,
 }
 
 impl Sender {
     /// `limit` bytes are wanted. In shared memory there may be room for little where there is none for much: then frames
     /// are cut.
     pub fn new(limit: usize, is_cut: bool) -> Sender {
-        let (most_bytes, least_bytes) = if is_cut {
-            ((limit / FRAMES).clamp(LITTLE, FRAME_MAX), LITTLE)
+        let (most_bytes, least_bytes, at_once_bytes) = if is_cut {
+            ((limit / FRAMES).clamp(LITTLE, FRAME_MAX), LITTLE, FRAME_MAX)
         } else {
-            (usize::MAX, usize::MAX)
+            (usize::MAX, usize::MAX, usize::MAX)
         };
-        Sender { limit, sent: 0, most_bytes, least_bytes }
+        Sender { limit, sent: 0, most_bytes, least_bytes, at_once_bytes, waited: 0 }
     }
 
     /// Sends a frame of the longest length there is room for: how many bytes.
-    fn next(&self, message: &Message, port: &mut impl Port) -> Option<usize> {
+    fn next(&mut self, message: &Message, port: &mut impl Port) -> Option<usize> {
         let left = self.limit - self.sent;
         let most = port.frame_bytes().min(self.most_bytes).min(left);
+        if port.leads_far(most) {
+            self.waited += 1;
+            if self.waited < PATIENCE {
+                return None;
+            }
+            port.leads_alone();
+        }
+        self.waited = 0;
         let mut leaves = |len| port.frame(message.local.part(self.sent, len), self.sent as u64);
         if leaves(most) {
             return Some(most);
@@ -63,7 +77,10 @@ impl Mover for Sender {
             return Step::Illegal;
         }
         let before = self.sent;
+        // Inside MPI this rank looks what has come before it goes on.
+        let most = if port.turn().aside.is_some() { usize::MAX } else { self.at_once_bytes };
         while self.sent < self.limit
+            && self.sent - before < most
             && let Some(len) = self.next(message, port)
         {
             self.sent += len;
@@ -124,6 +141,23 @@ mod tests {
         assert_eq!(sender.on(Happening::Look, &message, &mut script), Step::Done);
         assert_eq!(sender.moved(), 2500);
         assert_eq!(Sender::new(0, true).on(Happening::Start, &message, &mut script), Step::Illegal);
+    }
+
+    /// In an exchange a frame waits for one of the other side's, but not for ever.
+    #[test]
+    fn a_sender_that_leads_waits_for_a_while() {
+        let message = message(None, 100);
+        let mut script = Script { leads_far: true, ..Script::default() };
+        let mut sender = Sender::new(100, true);
+        for _ in 1..PATIENCE {
+            assert_eq!(sender.on(Happening::Look, &message, &mut script), Step::Looking);
+        }
+        script.leads_far = false;
+        let mut little = Sender { most_bytes: 50, ..Sender::new(100, true) };
+        assert_eq!(little.next(&message, &mut script), Some(50));
+        script.leads_far = true;
+        assert_eq!(sender.on(Happening::Look, &message, &mut script), Step::Done);
+        assert!(script.log.contains(&"lead alone".to_string()), "{:?}", script.log);
     }
 
     /// Frames in any order end the message when all bytes are there; none goes beyond the buffer.

@@ -3,6 +3,7 @@
 mod ahead;
 mod choices;
 mod early;
+mod in_step;
 mod journals;
 mod looks;
 mod malformed;

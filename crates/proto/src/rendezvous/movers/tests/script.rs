@@ -31,6 +31,7 @@ pub struct Script {
     pub refuses_to_register: bool,
     pub has_no_room: bool,
     pub has_no_slab: bool,
+    pub leads_far: bool,
     pub is_disordered: bool,
     pub keys: u32,
     /// The words of the one share there is.
@@ -213,6 +214,15 @@ impl Port for Script {
 
     fn frame_bytes(&self) -> usize {
         1040
+    }
+
+    fn leads_far(&mut self, _len: usize) -> bool {
+        self.leads_far
+    }
+
+    fn leads_alone(&mut self) {
+        self.leads_far = false;
+        self.note("lead alone".into());
     }
 
     fn frame(&mut self, data: Span, offset: u64) -> bool {

@@ -1,0 +1,119 @@
+//! Frames both ways: neither of two ranks gets far ahead of what it has read of the other.
+//!
+//! A block that has just been read is the nearest place for the next frame (`shm/lending.rs`), and only few blocks can go to and fro. Who
+//! comes first and writes all of a long message at once fills others, whose lines push the application's data out of the caches of both; and
+//! who comes later reads all of them before the first of its own leaves. So who awaits frames from a rank sends it [`MOST`] bytes, and the
+//! next ones for what has come:
+//!
+//! ```text
+//! rank 0   frame ▶  reads ◀ frame   reads ◀ frame   …
+//! rank 1   ◀ frame  reads ▶ ◀ frame reads ▶ ◀ frame  …
+//! ```
+//!
+//! The other one may be held up, so a sender that has looked in vain for long goes on alone ([`Leads::forget`]).
+
+use fabric::Rank;
+
+/// Bytes in frames that a rank may be ahead: two of the longest, that one is written while one is read.
+const MOST: usize = 128 << 10;
+
+/// Exchanges of frames that are under way, one for each rank from which frames are to come.
+#[derive(Default, Debug)]
+pub(crate) struct Leads(Vec<Lead>);
+
+#[derive(Debug)]
+struct Lead {
+    peer: Rank,
+    /// Bytes that are to come.
+    awaited: usize,
+    /// Bytes that have been sent since any were to come, less those that have come.
+    ahead: usize,
+}
+
+impl Leads {
+    /// So many bytes are to come in frames.
+    pub fn awaits(&mut self, peer: Rank, len: usize) {
+        match self.of(peer) {
+            Some(lead) => lead.awaited += len,
+            None => self.0.push(Lead { peer, awaited: len, ahead: 0 }),
+        }
+    }
+
+    /// A frame has come.
+    pub fn came(&mut self, peer: Rank, len: usize) {
+        let Some(lead) = self.of(peer) else { return };
+        lead.ahead = lead.ahead.saturating_sub(len);
+        lead.awaited = lead.awaited.saturating_sub(len);
+        if lead.awaited == 0 {
+            self.forget(peer);
+        }
+    }
+
+    /// A frame has left.
+    pub fn sent(&mut self, peer: Rank, len: usize) {
+        if let Some(lead) = self.of(peer) {
+            lead.ahead += len;
+        }
+    }
+
+    /// Whether a frame would lead too far.
+    pub fn is_far(&mut self, peer: Rank, len: usize) -> bool {
+        self.of(peer).is_some_and(|lead| lead.ahead > 0 && lead.ahead + len > MOST)
+    }
+
+    /// The other side does not keep step.
+    pub fn forget(&mut self, peer: Rank) {
+        self.0.retain(|lead| lead.peer != peer);
+    }
+
+    fn of(&mut self, peer: Rank) -> Option<&mut Lead> {
+        self.0.iter_mut().find(|lead| lead.peer == peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: usize = 16 << 10;
+
+    #[test]
+    fn who_sends_alone_leads_nobody() {
+        let mut leads = Leads::default();
+        (0..100).for_each(|_| leads.sent(1, FRAME));
+        assert!(!leads.is_far(1, FRAME));
+        leads.came(1, FRAME);
+        assert!(!leads.is_far(1, FRAME));
+    }
+
+    /// As many bytes as the longest frame has, until as many have come.
+    #[test]
+    fn in_an_exchange_frames_leave_for_those_that_come() {
+        let mut leads = Leads::default();
+        leads.awaits(1, 12 * FRAME);
+        leads.awaits(2, FRAME);
+        for _ in 0..8 {
+            assert!(!leads.is_far(1, FRAME));
+            leads.sent(1, FRAME);
+        }
+        assert!(leads.is_far(1, FRAME) && !leads.is_far(2, MOST) && !leads.is_far(3, FRAME));
+        leads.came(1, FRAME);
+        assert!(!leads.is_far(1, FRAME));
+        leads.sent(1, FRAME);
+        assert!(leads.is_far(1, 1));
+        (0..11).for_each(|_| leads.came(1, FRAME));
+        assert!(!leads.is_far(1, FRAME) && leads.0.len() == 1, "nothing more is to come from there");
+        leads.forget(2);
+        assert!(leads.0.is_empty());
+    }
+
+    /// A frame longer than that leaves alone.
+    #[test]
+    fn the_first_frame_leaves_whatever_its_length() {
+        let mut leads = Leads::default();
+        leads.awaits(1, 1 << 30);
+        assert!(!leads.is_far(1, 2 * MOST));
+        leads.sent(1, 2 * MOST);
+        assert!(leads.is_far(1, 1));
+    }
+}
