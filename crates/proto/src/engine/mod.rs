@@ -38,7 +38,6 @@ use crate::message::op::{OpId, Outcome, PendingOp};
 use crate::message::peers::Peers;
 use crate::rendezvous::ahead::Ahead;
 use crate::rendezvous::crossing::Crossing;
-use crate::rendezvous::lead::Leads;
 use crate::rendezvous::learner::Learner;
 use crate::rendezvous::movers::port::{Aside, Turn};
 use crate::rendezvous::posting::Backlog;
@@ -102,7 +101,6 @@ pub struct Engine<D: Device> {
     longs: Spare,
     /// What is copied behind sends.
     pub(crate) crossing: Crossing,
-    pub(crate) leads: Leads,
     /// What is copied by one call.
     pub(crate) ahead: Ahead,
     /// RTRs for registered memory.
@@ -182,7 +180,6 @@ impl<D: Device> Engine<D> {
             active: Vec::new(),
             longs: Spare::default(),
             crossing: Crossing::default(),
-            leads: Leads::default(),
             ahead: Ahead::default(),
             rtrs,
             rcache,
@@ -378,7 +375,6 @@ impl<D: Device> Engine<D> {
             ahead: &mut self.ahead,
             rtrs: &mut self.rtrs,
             backlog: &mut self.backlog,
-            leads: &mut self.leads,
             aside: &mut self.aside,
             turn: Turn::default(),
         }

@@ -15,6 +15,7 @@
 //! then; if not half as many have left as the last times it takes twice as many times from then on: who computes behind its receive would hold its
 //! sender up.
 
+use super::lead::Leads;
 use crate::message::op::OpId;
 
 /// Rounds in a row that must have had as many sends: at first, and after many misses.
@@ -39,6 +40,8 @@ pub(crate) struct Crossing {
     left: Vec<OpId>,
     /// The application is in a call that posts a receive.
     pub posts: bool,
+    /// Frames both ways.
+    pub leads: Leads,
 }
 
 impl Default for Crossing {
@@ -52,6 +55,7 @@ impl Default for Crossing {
             wanted: WANTED.0,
             left: Vec::new(),
             posts: false,
+            leads: Leads::default(),
         }
     }
 }

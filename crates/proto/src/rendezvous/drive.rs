@@ -39,7 +39,7 @@ macro_rules! port {
             learner: $rank.learner,
             backlog: $rank.backlog,
             ahead: $rank.ahead,
-            leads: $rank.leads,
+            leads: &mut $rank.crossing.leads,
             eager_limits: $rank.eager_limits,
             aside: $rank.aside,
             turn: $rank.turn,

@@ -43,7 +43,7 @@ impl<D: Device> Rendezvous<'_, D> {
         }
         let local = buf.part(0, outcome.len as usize);
         if !self.path(outcome.source).registration {
-            self.leads.awaits(outcome.source, local.len);
+            self.crossing.leads.awaits(outcome.source, local.len);
         }
         let message = Message { protocol: None, peer: outcome.source, local, peer_op: op, len };
         let machine = Machine::FramesReceive(frames::Receiver::default());
@@ -98,7 +98,7 @@ impl<D: Device> Rendezvous<'_, D> {
                 if long.has_failed() {
                     return Ok(());
                 }
-                self.leads.came(from, data.len);
+                self.crossing.leads.came(from, data.len);
                 self.hear(from, id, Happening::Data(head.context, data))
             }
             _ => Err(malformed(from, Malformed("data for a receive that does not expect any".into()))),

@@ -41,7 +41,6 @@ use crate::message::peers::Peers;
 use ahead::Ahead;
 use crossing::Crossing;
 use fabric::{Device, Distance, Fault, Frame, Rank, Shares, Span};
-use lead::Leads;
 use learner::Learner;
 use movers::port::{Aside, Turn};
 use movers::{Mover, both};
@@ -88,8 +87,6 @@ pub(crate) struct Rendezvous<'a, D: Device> {
     pub rtrs: &'a mut RtrAccount,
     /// Transfers that wait for room in the queue of their adapter.
     pub backlog: &'a mut Backlog,
-    /// Frames both ways.
-    pub leads: &'a mut Leads,
     /// The look beside the application that this is; `None` inside MPI.
     pub aside: &'a mut Option<Aside>,
     /// Whose turn it is to copy, in a look around.
