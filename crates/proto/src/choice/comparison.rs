@@ -177,9 +177,10 @@ impl<const WAYS: usize> Comparison<WAYS> {
         }
     }
 
-    /// The application does this much as it does what the other one has compared.
+    /// The application does this much as it does what the other one has compared: what is far slower there is not among the first to be tried. By how
+    /// much others are slower or faster there says little.
     pub fn take_ratios_of(&mut self, other: &Comparison<WAYS>) {
-        self.ratios = other.ratios_now();
+        self.ratios = other.ratios_now().map(|ratio| if ratio > FAR { ratio } else { 0.0 });
     }
 
     /// How many times as long as the best way each took when it was tried last, or takes by what is known of it: the one that was best then may be no more.
@@ -628,6 +629,17 @@ mod tests {
         let mut like = Comparison::new(0, 3, 2, now_ns).in_groups(4);
         like.take_ratios_of(&comparison);
         assert_eq!(play_windows(&mut like, &mut now_ns, 20, 64, takes.map(|ns| 4 * ns))[2], 0);
+    }
+
+    /// But one that was a little slower there is tried as soon as one of which nothing is known.
+    #[test]
+    fn what_is_a_little_slower_elsewhere_is_tried_at_once() {
+        let (mut comparison, mut now_ns) = (Comparison::new(1, 2, 4, 0), 0);
+        play(&mut comparison, &mut now_ns, 400, [1300, 1000]);
+        let mut like = Comparison::new(1, 2, 2, now_ns).in_groups(4);
+        like.take_ratios_of(&comparison);
+        let count = play(&mut like, &mut now_ns, 24, [4000, 5000]);
+        assert!(count[0] > 8, "{count:?}");
     }
 
     /// Where the application does something else, ways that were not far slower are tried again the later the slower they were.

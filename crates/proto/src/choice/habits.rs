@@ -90,8 +90,8 @@ struct Course {
     heard: u32,
     /// The same of memory for blocks.
     growth: u32,
-    /// The manner in which an RTS of the peer's came last, and how many messages had come from it then.
-    theirs: Option<(Manner, u32)>,
+    /// How many messages had come from the peer when one came last in each manner.
+    theirs: [Option<u32>; 3],
     /// The peer has begun to send in this manner.
     joins: Option<Manner>,
 }
@@ -123,7 +123,8 @@ const HABITS_MAX: usize = 4096;
 /// of its own take: windows are few.
 const PATIENCE: u32 = 1024;
 const PATIENCE_USES: f64 = 512.0;
-/// Messages of a peer after which an RTS in a manner is the first of a group that tries it.
+/// Messages of a peer after which an RTS in a manner is the first of a group that tries it. One that came in this manner shortly before comes back to it: two
+/// ranks that think differently of what is best would else try what the other one has tried of them, in turn, for ever.
 const APART: u32 = 128;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
@@ -282,7 +283,7 @@ impl Habits {
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course { habit, comparison, heard, growth, theirs: None, joins: None });
+        self.courses.push(Course { habit, comparison, heard, growth, theirs: [None; 3], joins: None });
         manner
     }
 
@@ -303,11 +304,10 @@ impl Habits {
     pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
         if let Some(at) = self.find(&Habit::of(from, context, len)) {
             let course = &mut self.courses[at];
-            let goes_on = |(before, at): (Manner, u32)| before == manner && heard.wrapping_sub(at) < APART;
-            if !course.theirs.is_some_and(goes_on) {
+            let before = course.theirs[manner as usize].replace(heard);
+            if before.is_none_or(|at| heard.wrapping_sub(at) >= APART) {
                 course.joins = Some(manner);
             }
-            course.theirs = Some((manner, heard));
         }
     }
 
@@ -539,6 +539,25 @@ mod tests {
                 now_ns += if is_fast { 1500 } else { 4900 };
             }
             assert!(slow < 200, "{slow} of 2000");
+        }
+    }
+
+    /// Each is faster in a manner of its own: they do not try the other one's whenever that comes back to it.
+    #[test]
+    fn two_that_think_differently_of_what_is_best_stay_with_it() {
+        for (len, ns) in [(1 << 16, 10_000), (1 << 20, 200_000)] {
+            let mut both = [Habits::default(), Habits::default()];
+            let (mut now_ns, mut own) = ([0u64; 2], [0; 2]);
+            let best = [Manner::Blocks, Manner::Pulled];
+            for round in 0..3000 {
+                let manners = [0, 1].map(|at| both[at].next(leaving(len, round), || now_ns[at]));
+                for (at, manner) in manners.into_iter().enumerate() {
+                    both[1 - at].came(1, 8, len, manner, round);
+                    own[at] += u32::from(manner == best[at] && round >= 1000);
+                    now_ns[at] += if manner == best[at] { ns } else { ns + ns / 5 };
+                }
+            }
+            assert!(own.iter().all(|count| *count > 1700), "{len}: {own:?}");
         }
     }
 
