@@ -10,12 +10,16 @@
 //! rank 1   ◀ frame  reads ▶ ◀ frame reads ▶ ◀ frame  …
 //! ```
 //!
-//! The other one may be held up, so a sender that has looked in vain for long goes on alone ([`Leads::forget`]).
+//! The other one may be held up, so who has waited for long goes on alone.
 
 use fabric::Rank;
 
 /// Bytes in frames that a rank may be ahead: two of the longest, that one is written while one is read.
 const MOST: usize = 128 << 10;
+
+/// After so long a rank waits for the other one's frames no longer: several times what both copies of the longest take. A clock counts, and not looks:
+/// a rank that sleeps between two has few of them.
+const PATIENCE_NS: u64 = 200_000;
 
 /// Exchanges of frames that are under way, one for each rank from which frames are to come.
 #[derive(Default, Debug)]
@@ -28,6 +32,8 @@ struct Lead {
     awaited: usize,
     /// Bytes that have been sent since any were to come, less those that have come.
     ahead: usize,
+    /// Since when a frame has been kept back, if one is.
+    waits_since_ns: Option<u64>,
 }
 
 impl Leads {
@@ -35,7 +41,7 @@ impl Leads {
     pub fn awaits(&mut self, peer: Rank, len: usize) {
         match self.of(peer) {
             Some(lead) => lead.awaited += len,
-            None => self.0.push(Lead { peer, awaited: len, ahead: 0 }),
+            None => self.0.push(Lead { peer, awaited: len, ahead: 0, waits_since_ns: None }),
         }
     }
 
@@ -44,6 +50,7 @@ impl Leads {
         let Some(lead) = self.of(peer) else { return };
         lead.ahead = lead.ahead.saturating_sub(len);
         lead.awaited = lead.awaited.saturating_sub(len);
+        lead.waits_since_ns = None;
         if lead.awaited == 0 {
             self.forget(peer);
         }
@@ -56,13 +63,20 @@ impl Leads {
         }
     }
 
-    /// Whether a frame would lead too far.
-    pub fn is_far(&mut self, peer: Rank, len: usize) -> bool {
-        self.of(peer).is_some_and(|lead| lead.ahead > 0 && lead.ahead + len > MOST)
+    /// Whether a frame would lead too far, and is to be kept back for a while.
+    pub fn is_far(&mut self, peer: Rank, len: usize, now_ns: impl FnOnce() -> u64) -> bool {
+        let Some(lead) = self.of(peer).filter(|lead| lead.ahead > 0 && lead.ahead + len > MOST) else {
+            return false;
+        };
+        let now_ns = now_ns();
+        let waits = now_ns.saturating_sub(*lead.waits_since_ns.get_or_insert(now_ns)) < PATIENCE_NS;
+        if !waits {
+            self.forget(peer);
+        }
+        waits
     }
 
-    /// The other side does not keep step.
-    pub fn forget(&mut self, peer: Rank) {
+    fn forget(&mut self, peer: Rank) {
         self.0.retain(|lead| lead.peer != peer);
     }
 
@@ -81,9 +95,9 @@ mod tests {
     fn who_sends_alone_leads_nobody() {
         let mut leads = Leads::default();
         (0..100).for_each(|_| leads.sent(1, FRAME));
-        assert!(!leads.is_far(1, FRAME));
+        assert!(!leads.is_far(1, FRAME, || 0));
         leads.came(1, FRAME);
-        assert!(!leads.is_far(1, FRAME));
+        assert!(!leads.is_far(1, FRAME, || 0));
     }
 
     /// As many bytes as the longest frame has, until as many have come.
@@ -93,18 +107,34 @@ mod tests {
         leads.awaits(1, 12 * FRAME);
         leads.awaits(2, FRAME);
         for _ in 0..8 {
-            assert!(!leads.is_far(1, FRAME));
+            assert!(!leads.is_far(1, FRAME, || 0));
             leads.sent(1, FRAME);
         }
-        assert!(leads.is_far(1, FRAME) && !leads.is_far(2, MOST) && !leads.is_far(3, FRAME));
+        assert!(
+            leads.is_far(1, FRAME, || 0) && !leads.is_far(2, MOST, || 0) && !leads.is_far(3, FRAME, || 0)
+        );
         leads.came(1, FRAME);
-        assert!(!leads.is_far(1, FRAME));
+        assert!(!leads.is_far(1, FRAME, || 0));
         leads.sent(1, FRAME);
-        assert!(leads.is_far(1, 1));
+        assert!(leads.is_far(1, 1, || 0));
         (0..11).for_each(|_| leads.came(1, FRAME));
-        assert!(!leads.is_far(1, FRAME) && leads.0.len() == 1, "nothing more is to come from there");
+        assert!(!leads.is_far(1, FRAME, || 0) && leads.0.len() == 1, "nothing more is to come from there");
         leads.forget(2);
         assert!(leads.0.is_empty());
+    }
+
+    /// Who has waited for long goes on alone, whatever comes or does not; each frame that comes begins the wait anew.
+    #[test]
+    fn nobody_waits_for_ever() {
+        let mut leads = Leads::default();
+        leads.awaits(1, 1 << 30);
+        leads.sent(1, 2 * MOST);
+        let mut far_at = |ns| leads.is_far(1, MOST, || ns);
+        assert!(far_at(5) && far_at(PATIENCE_NS + 4));
+        leads.came(1, FRAME);
+        let mut far_at = |ns| leads.is_far(1, MOST, || ns);
+        assert!(far_at(PATIENCE_NS + 5) && far_at(2 * PATIENCE_NS + 4));
+        assert!(!far_at(2 * PATIENCE_NS + 5) && !far_at(2 * PATIENCE_NS + 6));
     }
 
     /// A frame longer than that leaves alone.
@@ -112,8 +142,8 @@ mod tests {
     fn the_first_frame_leaves_whatever_its_length() {
         let mut leads = Leads::default();
         leads.awaits(1, 1 << 30);
-        assert!(!leads.is_far(1, 2 * MOST));
+        assert!(!leads.is_far(1, 2 * MOST, || 0));
         leads.sent(1, 2 * MOST);
-        assert!(leads.is_far(1, 1));
+        assert!(leads.is_far(1, 1, || 0));
     }
 }

@@ -298,11 +298,7 @@ impl<D: Device> Port for RankPort<'_, D> {
     }
 
     fn leads_far(&mut self, len: usize) -> bool {
-        self.turn.aside.is_none() && self.leads.is_far(self.peer, len)
-    }
-
-    fn leads_alone(&mut self) {
-        self.leads.forget(self.peer);
+        self.turn.aside.is_none() && self.leads.is_far(self.peer, len, || self.dev.now_ns())
     }
 
     fn tell(&mut self, kind: FrameType, fragment: Fragment) {

@@ -220,11 +220,6 @@ impl Port for Script {
         self.leads_far
     }
 
-    fn leads_alone(&mut self) {
-        self.leads_far = false;
-        self.note("lead alone".into());
-    }
-
     fn frame(&mut self, data: Span, offset: u64) -> bool {
         if !self.has_no_room {
             self.note(format!("frame {}..+{} to {offset}", place(data.addr), data.len));
