@@ -3,7 +3,7 @@
 //! A block that has just been read is the nearest place for the next frame (`shm/lending.rs`), and only few blocks can go to and fro. Who
 //! comes first and writes all of a long message at once fills others, whose lines push the application's data out of the caches of both; and
 //! who comes later reads all of them before the first of its own leaves. So who awaits frames from a rank sends it [`MOST`] bytes, and the
-//! next ones for what has come:
+//! next ones for what has come (drawn with one each):
 //!
 //! ```text
 //! rank 0   frame ▶  reads ◀ frame   reads ◀ frame   …
@@ -100,7 +100,7 @@ mod tests {
         assert!(!leads.is_far(1, FRAME, || 0));
     }
 
-    /// As many bytes as the longest frame has, until as many have come.
+    /// As many bytes as two of the longest have, until some have come.
     #[test]
     fn in_an_exchange_frames_leave_for_those_that_come() {
         let mut leads = Leads::default();
