@@ -18,6 +18,12 @@ const BATCH: usize = 64;
 /// Bytes of a piece of a message that is long to copy.
 const LONG: usize = 4096;
 
+/// What a frame says it is.
+#[inline(always)]
+fn decoded(from: Rank, frame: &Frame) -> Result<Head, Fault> {
+    Head::decode(frame.head).map_err(|e| malformed(from, e))
+}
+
 impl<D: Device> Engine<D> {
     /// Takes frames from one source. What lies behind a message whose receive was posted waits for the next look: the application may
     /// wait for nothing else, and what is taken before its receive is posted is copied there, before what the application sends next. Over
@@ -40,9 +46,9 @@ impl<D: Device> Engine<D> {
                 break;
             }
             let Some(frame) = self.dev.peek(source) else { break };
-            let is_piece = frame.data.len >= LONG
-                && Head::decode(frame.head).is_ok_and(|head| head.kind == FrameType::Data);
-            if !self.handle(source, frame)? {
+            let head = decoded(source, &frame)?;
+            let is_piece = head.kind == FrameType::Data && frame.data.len >= LONG;
+            if !self.handle(source, head, frame)? {
                 break;
             }
             self.dev.pop(source);
@@ -61,8 +67,8 @@ impl<D: Device> Engine<D> {
     pub(crate) fn drain_until_copy(&mut self, source: Rank) -> Result<(), Fault> {
         for _ in 0..BATCH {
             let Some(frame) = self.dev.peek(source) else { break };
-            let is_rts = Head::decode(frame.head).is_ok_and(|head| head.kind == FrameType::Rts);
-            if is_rts || !self.handle(source, frame)? {
+            let head = decoded(source, &frame)?;
+            if head.kind == FrameType::Rts || !self.handle(source, head, frame)? {
                 break;
             }
             self.dev.pop(source);
@@ -97,8 +103,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Handles one frame; false if it must stay where it is.
-    fn handle(&mut self, from: Rank, frame: Frame) -> Result<bool, Fault> {
-        let head = Head::decode(frame.head).map_err(|e| malformed(from, e))?;
+    fn handle(&mut self, from: Rank, head: Head, frame: Frame) -> Result<bool, Fault> {
         let envelope = Envelope { source: from, context: head.context, tag: head.tag };
         match head.kind {
             FrameType::Eager => Ok(self.on_eager(envelope, frame.data)),

@@ -12,10 +12,11 @@
 //!
 //! The other one may be held up, so who has waited for long goes on alone.
 
+use super::movers::frames::FRAME_MAX;
 use fabric::Rank;
 
 /// Bytes in frames that a rank may be ahead: two of the longest, that one is written while one is read.
-const MOST: usize = 128 << 10;
+const MOST: usize = 2 * FRAME_MAX;
 
 /// After so long a rank waits for the other one's frames no longer: several times what both copies of the longest take. A clock counts, and not looks:
 /// a rank that sleeps between two has few of them.
@@ -63,8 +64,8 @@ impl Leads {
         }
     }
 
-    /// Whether a frame would lead too far, and is to be kept back for a while.
-    pub fn is_far(&mut self, peer: Rank, len: usize, now_ns: impl FnOnce() -> u64) -> bool {
+    /// Whether a frame would lead too far, and is to be kept back for now. Who has waited for long leads alone from here on.
+    pub fn keeps_back(&mut self, peer: Rank, len: usize, now_ns: impl FnOnce() -> u64) -> bool {
         let Some(lead) = self.of(peer).filter(|lead| lead.ahead > 0 && lead.ahead + len > MOST) else {
             return false;
         };
@@ -95,9 +96,9 @@ mod tests {
     fn who_sends_alone_leads_nobody() {
         let mut leads = Leads::default();
         (0..100).for_each(|_| leads.sent(1, FRAME));
-        assert!(!leads.is_far(1, FRAME, || 0));
+        assert!(!leads.keeps_back(1, FRAME, || 0));
         leads.came(1, FRAME);
-        assert!(!leads.is_far(1, FRAME, || 0));
+        assert!(!leads.keeps_back(1, FRAME, || 0));
     }
 
     /// As many bytes as two of the longest have, until some have come.
@@ -107,18 +108,23 @@ mod tests {
         leads.awaits(1, 12 * FRAME);
         leads.awaits(2, FRAME);
         for _ in 0..8 {
-            assert!(!leads.is_far(1, FRAME, || 0));
+            assert!(!leads.keeps_back(1, FRAME, || 0));
             leads.sent(1, FRAME);
         }
         assert!(
-            leads.is_far(1, FRAME, || 0) && !leads.is_far(2, MOST, || 0) && !leads.is_far(3, FRAME, || 0)
+            leads.keeps_back(1, FRAME, || 0)
+                && !leads.keeps_back(2, MOST, || 0)
+                && !leads.keeps_back(3, FRAME, || 0)
         );
         leads.came(1, FRAME);
-        assert!(!leads.is_far(1, FRAME, || 0));
+        assert!(!leads.keeps_back(1, FRAME, || 0));
         leads.sent(1, FRAME);
-        assert!(leads.is_far(1, 1, || 0));
+        assert!(leads.keeps_back(1, 1, || 0));
         (0..11).for_each(|_| leads.came(1, FRAME));
-        assert!(!leads.is_far(1, FRAME, || 0) && leads.0.len() == 1, "nothing more is to come from there");
+        assert!(
+            !leads.keeps_back(1, FRAME, || 0) && leads.0.len() == 1,
+            "nothing more is to come from there"
+        );
         leads.forget(2);
         assert!(leads.0.is_empty());
     }
@@ -129,12 +135,12 @@ mod tests {
         let mut leads = Leads::default();
         leads.awaits(1, 1 << 30);
         leads.sent(1, 2 * MOST);
-        let mut far_at = |ns| leads.is_far(1, MOST, || ns);
-        assert!(far_at(5) && far_at(PATIENCE_NS + 4));
+        let mut kept_at = |ns| leads.keeps_back(1, MOST, || ns);
+        assert!(kept_at(5) && kept_at(PATIENCE_NS + 4));
         leads.came(1, FRAME);
-        let mut far_at = |ns| leads.is_far(1, MOST, || ns);
-        assert!(far_at(PATIENCE_NS + 5) && far_at(2 * PATIENCE_NS + 4));
-        assert!(!far_at(2 * PATIENCE_NS + 5) && !far_at(2 * PATIENCE_NS + 6));
+        let mut kept_at = |ns| leads.keeps_back(1, MOST, || ns);
+        assert!(kept_at(PATIENCE_NS + 5) && kept_at(2 * PATIENCE_NS + 4));
+        assert!(!kept_at(2 * PATIENCE_NS + 5) && !kept_at(2 * PATIENCE_NS + 6));
     }
 
     /// A frame longer than that leaves alone.
@@ -142,8 +148,8 @@ mod tests {
     fn the_first_frame_leaves_whatever_its_length() {
         let mut leads = Leads::default();
         leads.awaits(1, 1 << 30);
-        assert!(!leads.is_far(1, 2 * MOST, || 0));
+        assert!(!leads.keeps_back(1, 2 * MOST, || 0));
         leads.sent(1, 2 * MOST);
-        assert!(leads.is_far(1, 1, || 0));
+        assert!(leads.keeps_back(1, 1, || 0));
     }
 }

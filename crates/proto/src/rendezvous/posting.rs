@@ -297,8 +297,8 @@ impl<D: Device> Port for RankPort<'_, D> {
         sent
     }
 
-    fn leads_far(&mut self, len: usize) -> bool {
-        self.turn.aside.is_none() && self.leads.is_far(self.peer, len, || self.dev.now_ns())
+    fn keeps_back(&mut self, len: usize) -> bool {
+        self.leads.keeps_back(self.peer, len, || self.dev.now_ns())
     }
 
     fn tell(&mut self, kind: FrameType, fragment: Fragment) {

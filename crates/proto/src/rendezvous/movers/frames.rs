@@ -20,7 +20,7 @@ const LITTLE: usize = 2048;
 /// Into how many frames at least a message is cut in shared memory, and the longest of them there: whoever receives
 /// copies a frame when it is complete, while the next one is written.
 const FRAMES: usize = 16;
-const FRAME_MAX: usize = 64 << 10;
+pub(crate) const FRAME_MAX: usize = 64 << 10;
 
 /// The sending side: the CTS has come.
 #[derive(Debug)]
@@ -28,37 +28,30 @@ pub(crate) struct Sender {
     /// Bytes that the receiver wants.
     limit: usize,
     sent: usize,
-    /// The longest and the shortest frame to cut the message into.
-    most_bytes: usize,
-    least_bytes: usize,
-    /// Bytes of a look.
-    at_once_bytes: usize,
+    /// The longest frame, where the message is cut.
+    cut_bytes: Option<usize>,
 }
 
 impl Sender {
     /// `limit` bytes are wanted. In shared memory there may be room for little where there is none for much: then frames
     /// are cut.
     pub fn new(limit: usize, is_cut: bool) -> Sender {
-        let (most_bytes, least_bytes, at_once_bytes) = if is_cut {
-            ((limit / FRAMES).clamp(LITTLE, FRAME_MAX), LITTLE, FRAME_MAX)
-        } else {
-            (usize::MAX, usize::MAX, usize::MAX)
-        };
-        Sender { limit, sent: 0, most_bytes, least_bytes, at_once_bytes }
+        let cut_bytes = is_cut.then(|| (limit / FRAMES).clamp(LITTLE, FRAME_MAX));
+        Sender { limit, sent: 0, cut_bytes }
     }
 
-    /// Sends a frame of the longest length there is room for: how many bytes.
-    fn next(&self, message: &Message, port: &mut impl Port) -> Option<usize> {
+    /// Sends a frame of the longest length there is room for, unless it is to keep step with the other side's and leads too far: how many bytes.
+    fn next(&self, message: &Message, in_step: bool, port: &mut impl Port) -> Option<usize> {
         let left = self.limit - self.sent;
-        let most = port.frame_bytes().min(self.most_bytes).min(left);
-        if port.leads_far(most) {
+        let most = port.frame_bytes().min(self.cut_bytes.unwrap_or(usize::MAX)).min(left);
+        if in_step && port.keeps_back(most) {
             return None;
         }
         let mut leaves = |len| port.frame(message.local.part(self.sent, len), self.sent as u64);
         if leaves(most) {
             return Some(most);
         }
-        (self.least_bytes < most && leaves(self.least_bytes)).then_some(self.least_bytes)
+        (self.cut_bytes.is_some() && LITTLE < most && leaves(LITTLE)).then_some(LITTLE)
     }
 }
 
@@ -69,10 +62,11 @@ impl Mover for Sender {
         }
         let before = self.sent;
         // Inside MPI this rank looks what has come before it goes on.
-        let most = if port.turn().aside.is_some() { usize::MAX } else { self.at_once_bytes };
+        let in_step = self.cut_bytes.is_some() && port.turn().aside.is_none();
+        let most = if in_step { FRAME_MAX } else { usize::MAX };
         while self.sent < self.limit
             && self.sent - before < most
-            && let Some(len) = self.next(message, port)
+            && let Some(len) = self.next(message, in_step, port)
         {
             self.sent += len;
         }
@@ -138,10 +132,10 @@ mod tests {
     #[test]
     fn a_sender_that_leads_waits() {
         let message = message(None, 100);
-        let mut script = Script { leads_far: true, ..Script::default() };
+        let mut script = Script { keeps_back: true, ..Script::default() };
         let mut sender = Sender::new(100, true);
         assert_eq!(sender.on(Happening::Look, &message, &mut script), Step::Looking);
-        script.leads_far = false;
+        script.keeps_back = false;
         assert_eq!(sender.on(Happening::Look, &message, &mut script), Step::Done);
     }
 

@@ -111,9 +111,9 @@ pub trait Port: Sharing {
     /// Sends a piece of the message by a frame, to `offset` of the other side's buffer. False if
     /// there is no room now; then nothing has happened.
     fn frame(&mut self, data: Span, offset: u64) -> bool;
-    /// Whether a frame of so many bytes would lead too far in an exchange of frames, inside MPI, and is to be kept back for a while
+    /// Whether a frame of so many bytes would lead too far in an exchange of frames, and is to be kept back for now
     /// ([`crate::rendezvous::lead`]).
-    fn leads_far(&mut self, len: usize) -> bool;
+    fn keeps_back(&mut self, len: usize) -> bool;
     /// Tells the other side something; arrives in order and is not lost.
     fn tell(&mut self, kind: FrameType, fragment: Fragment);
     /// As [`Port::tell`], where more is told in this call: both may leave together.

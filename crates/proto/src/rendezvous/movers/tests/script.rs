@@ -31,7 +31,7 @@ pub struct Script {
     pub refuses_to_register: bool,
     pub has_no_room: bool,
     pub has_no_slab: bool,
-    pub leads_far: bool,
+    pub keeps_back: bool,
     pub is_disordered: bool,
     pub keys: u32,
     /// The words of the one share there is.
@@ -216,8 +216,8 @@ impl Port for Script {
         1040
     }
 
-    fn leads_far(&mut self, _len: usize) -> bool {
-        self.leads_far
+    fn keeps_back(&mut self, _len: usize) -> bool {
+        self.keeps_back
     }
 
     fn frame(&mut self, data: Span, offset: u64) -> bool {
