@@ -19,6 +19,8 @@ const GROUP_MAX: u16 = 128;
 /// Rounds of a way that count for nothing where another one went before: in the first the data lie where that one has left
 /// them, in the second whoever sends at the same time has joined, and finds the same. Where a round is a window of many uses one is enough.
 const WARM: u16 = 2;
+/// Groups of a try at most that are left out since some use met what later ones find there: where many ranks get memory that never ends.
+const COLD: u16 = 4;
 /// The first uses of a way that has not been tried yet may take so many times as long as a group of the best one.
 const FIRST: f64 = 4.0;
 /// How the time of a way follows its groups: the shortest counts, and of longer ones an eighth, for they may have been
@@ -134,6 +136,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     noise_ns: Estimate,
     /// What the present group may take: more shows that its way is a slower one.
     most_ns: f64,
+    /// Uses of the present try that were left out, for they had met what was cold.
+    cold: u16,
     /// Uses come by the thousand.
     are_many: bool,
     /// Groups of the present try that others have followed, and what the last of them took.
@@ -166,6 +170,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             is_first: true,
             noise_ns: Estimate::expected(0.0),
             most_ns: f64::INFINITY,
+            cold: 0,
             are_many: false,
             tried: (0, 0.0),
             rests: None,
@@ -248,7 +253,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         if let Some(uses) = self.rests {
             return self.rest(uses, is_round, now_ns);
         }
-        if is_cold && self.most_ns < f64::INFINITY {
+        if is_cold && self.most_ns < f64::INFINITY && self.cold < COLD * self.group {
+            self.cold += self.stretch.uses;
             (self.stretch, self.warm) = (Stretch::begin(now_ns()), Some(0));
             return self.count(is_round);
         }
@@ -444,7 +450,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
-        self.most_ns = f64::INFINITY;
+        (self.most_ns, self.cold) = (f64::INFINITY, 0);
         self.arms.step();
         if !std::mem::take(&mut self.is_first) {
             self.learn(took_ns);
@@ -769,6 +775,18 @@ mod tests {
             }
             assert!(count[1] > 45, "{waits_ns} {count:?}");
         }
+    }
+
+    /// Where others get memory all the time, what is tried ends all the same.
+    #[test]
+    fn memory_that_never_ends_ends_no_try() {
+        let (mut comparison, mut now_ns, mut count) = (Comparison::<2>::new(0, 2, 4, 0), 0, [0; 2]);
+        for _ in 0..1000 {
+            let way = comparison.next(At { is_cold: true, ..ROUND }, || now_ns);
+            count[way] += 1;
+            now_ns += [1000, 1300][way];
+        }
+        assert!(count[1] < 200, "{count:?}");
     }
 
     /// An application that comes to compute for a little longer takes longer whatever the way: what is known of the slower one from before

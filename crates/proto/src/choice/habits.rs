@@ -1,4 +1,4 @@
-//! In which manner the messages of one habit go in shared memory: of one length, to one peer, in one context.
+//! In which manner the messages of one habit go in shared memory: of one length, in one context, to whichever peer.
 //!
 //! The manners differ in who copies, and so in whose cache the data are afterwards, who waits for whom, and whose
 //! time it takes. A message begins with the one in which nobody waits; then the application shows by the
@@ -50,7 +50,6 @@ impl Manner {
 /// Messages that go alike.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 struct Habit {
-    to: Rank,
     context: u64,
     /// Lengths of so many bits.
     bits: u32,
@@ -58,8 +57,8 @@ struct Habit {
 
 impl Habit {
     #[inline]
-    fn of(to: Rank, context: u64, len: usize) -> Habit {
-        Habit { to, context, bits: usize::BITS - len.leading_zeros() }
+    fn of(context: u64, len: usize) -> Habit {
+        Habit { context, bits: usize::BITS - len.leading_zeros() }
     }
 }
 
@@ -69,7 +68,7 @@ pub(crate) struct Leaving {
     pub to: Rank,
     pub context: u64,
     pub len: usize,
-    /// Messages that have come from that peer.
+    /// Messages that have come from all peers.
     pub heard: u32,
     /// Whether nothing that this rank began before is still being copied.
     pub is_quiet: bool,
@@ -86,30 +85,76 @@ pub(crate) struct Leaving {
 struct Course {
     habit: Habit,
     comparison: Comparison<3>,
-    /// Messages that had come from the peer when the last one left.
+    /// The peer whose messages may begin a round, messages that had come from all when the last one to it left, and how many have left for others since.
+    lead: Rank,
     heard: u32,
+    aside: u32,
+    /// Messages so far.
+    uses: u32,
     /// The same of memory for blocks.
     growth: u32,
-    /// How many messages had come from the peer when one came last in each manner.
+    /// How many messages had left when one came last in each manner.
     theirs: [Option<u32>; 3],
-    /// The peer has begun to send in this manner.
+    /// A peer has begun to send in this manner.
     joins: Option<Manner>,
+    /// Messages go to several peers.
+    are_several: bool,
+    /// The one that says how they go.
+    guide: Option<Guide>,
+}
+
+/// The lowest of the ranks below this one that messages of a habit have come from, in which manner the last one came that tells it, and how many had left
+/// then.
+#[derive(Clone, Copy, Debug)]
+struct Guide {
+    rank: Rank,
+    manner: Manner,
+    at: u32,
 }
 
 impl Course {
-    /// Where the peer has been heard of since, and all has left, a message may begin a round.
-    fn may_begin_round(&self, heard: u32, is_quiet: bool) -> bool {
-        is_quiet && self.heard != heard
+    /// Where anything has come since the last one, and all has left, a message may begin a round. Of several peers that one's messages do which was sent
+    /// to first: a round goes from one of them to the next.
+    #[inline]
+    fn may_begin_round(&self, to: Rank, heard: u32, is_quiet: bool) -> bool {
+        is_quiet && self.lead == to && self.heard != heard
     }
 
     /// Whether a message goes for sure as those before it; only then it is counted.
     #[inline]
-    fn goes_on(&mut self, heard: u32, is_round: bool) -> bool {
+    fn goes_on(&mut self, to: Rank, heard: u32, is_round: bool) -> bool {
         let goes_on = self.joins.is_none() && self.comparison.goes_on(is_round);
         if goes_on {
-            self.heard = heard;
+            self.leaves(to, heard);
         }
         goes_on
+    }
+
+    /// A message leaves.
+    #[inline]
+    fn leaves(&mut self, to: Rank, heard: u32) {
+        self.uses = self.uses.wrapping_add(1);
+        if self.lead == to || self.aside >= APART {
+            (self.lead, self.heard, self.aside) = (to, heard, 0);
+        } else {
+            (self.aside, self.are_several) = (self.aside + 1, true);
+        }
+    }
+
+    /// How messages go that another rank decides about: of many that exchange messages each sees little of what its own make of it, and all see what they make
+    /// of it together. So the lowest of them tries, and the others go as it does.
+    #[inline]
+    fn followed(&self) -> Option<Manner> {
+        let guide = self.guide.filter(|_| self.are_several)?;
+        let most = if guide.manner == Manner::Blocks { SILENT } else { APART };
+        (self.uses.wrapping_sub(guide.at) < most).then_some(guide.manner)
+    }
+
+    /// A message has come in this manner from a rank below this one.
+    fn heed(&mut self, rank: Rank, manner: Manner) {
+        if self.guide.is_none_or(|guide| rank <= guide.rank) {
+            self.guide = Some(Guide { rank, manner, at: self.uses });
+        }
     }
 }
 
@@ -123,9 +168,12 @@ const HABITS_MAX: usize = 4096;
 /// of its own take: windows are few.
 const PATIENCE: u32 = 1024;
 const PATIENCE_USES: f64 = 512.0;
-/// Messages of a peer after which an RTS in a manner is the first of a group that tries it. One that came in this manner shortly before comes back to it: two
-/// ranks that think differently of what is best would else try what the other one has tried of them, in turn, for ever.
+/// Messages after which an RTS in a manner is the first of a group that tries it. If one came in this manner shortly before, its sender comes back to it: two
+/// ranks that think differently of what is best would else try what the other one has tried of them, in turn, for ever. A peer that none of so many went to
+/// begins no more rounds.
 const APART: u32 = 128;
+/// The same of one who is followed through blocks, and is heard of only as it begins to go otherwise: as often as it may try that.
+const SILENT: u32 = 16_384;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
 /// The same of messages that fit no block: groups of half as many uses take longer than what disturbs others, and each that goes in a slower manner costs more.
@@ -195,16 +243,22 @@ impl Habits {
         if self.fixed.is_some() {
             return self.fixed == Some(Manner::Blocks);
         }
-        let Some(at) = self.find(&Habit::of(to, context, len)) else { return false };
+        let Some(at) = self.find(&Habit::of(context, len)) else { return false };
         let course = &mut self.courses[at];
-        let is_round = course.may_begin_round(heard, is_quiet);
-        course.comparison.way() == Manner::Blocks as usize && course.goes_on(heard, is_round)
+        if let Some(manner) = course.followed() {
+            if manner == Manner::Blocks {
+                course.leaves(to, heard);
+            }
+            return manner == Manner::Blocks;
+        }
+        let is_round = course.may_begin_round(to, heard, is_quiet);
+        course.comparison.way() == Manner::Blocks as usize && course.goes_on(to, heard, is_round)
     }
 
     /// Whether a message that fits into a block goes by one; if not, how it goes is for [`Habits::next`] to say.
     #[cold]
     pub fn goes_by_block(&mut self, message: Leaving, now_ns: impl Fn() -> u64) -> bool {
-        let habit = Habit::of(message.to, message.context, message.len);
+        let habit = Habit::of(message.context, message.len);
         let manner = self.next(message, now_ns);
         if manner != Manner::Blocks {
             self.decided = Some((habit, manner));
@@ -217,7 +271,7 @@ impl Habits {
         if let Some(manner) = self.fixed {
             return manner;
         }
-        let habit = Habit::of(message.to, message.context, message.len);
+        let habit = Habit::of(message.context, message.len);
         if let Some((decided, manner)) = self.decided.take()
             && decided == habit
         {
@@ -225,12 +279,19 @@ impl Habits {
         }
         if let Some(at) = self.find(&habit) {
             let course = &mut self.courses[at];
-            let is_round = course.may_begin_round(message.heard, message.is_quiet);
-            if course.goes_on(message.heard, is_round) {
+            let Leaving { to, heard, is_quiet, .. } = message;
+            if let Some(manner) = course.followed() {
+                course.leaves(to, heard);
+                self.trying = self.trying.filter(|trying| trying.habit != habit);
+                return manner;
+            }
+            let is_round = course.may_begin_round(to, heard, is_quiet);
+            if course.goes_on(to, heard, is_round) {
                 return Manner::ALL[course.comparison.way()].0;
             }
-            course.heard = message.heard;
-            let is_cold = std::mem::replace(&mut course.growth, message.growth) != message.growth;
+            course.leaves(to, heard);
+            let has_grown = std::mem::replace(&mut course.growth, message.growth) != message.growth;
+            let is_cold = has_grown && course.comparison.way() == Manner::Blocks as usize;
             // Of two that try at the same time neither would know whose doing it is.
             let may_try = match &mut self.trying {
                 Some(other) if other.habit != habit => other.has_ended(now_ns()),
@@ -259,7 +320,7 @@ impl Habits {
     }
 
     /// The first message of a habit, in the manner in which nobody waits for longer than there is need. What fits no block goes as messages of
-    /// the nearest length to that peer are known to go best.
+    /// the nearest length are known to go best.
     fn begin(&mut self, habit: Habit, message: Leaving, now_ns: u64) -> Manner {
         if self.courses.len() >= HABITS_MAX {
             self.courses.clear();
@@ -281,31 +342,45 @@ impl Habits {
         }
         let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
-        let Leaving { heard, growth, .. } = message;
+        let Leaving { to: lead, heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course { habit, comparison, heard, growth, theirs: [None; 3], joins: None });
+        self.courses.push(Course {
+            habit,
+            comparison,
+            lead,
+            heard,
+            aside: 0,
+            uses: 1,
+            growth,
+            theirs: [None; 3],
+            joins: None,
+            are_several: false,
+            guide: None,
+        });
         manner
     }
 
-    /// What is known of messages of the nearest length to the same peer.
+    /// What is known of messages of the nearest length.
     fn like(&self, new: &Habit) -> Option<&Comparison<3>> {
         let is_known = |course: &&Course| {
-            let is_like = course.habit.to == new.to && course.habit.context == new.context;
-            is_like && course.comparison.known_ns().count() > 1
+            course.habit.context == new.context && course.comparison.known_ns().count() > 1
         };
         let known = self.courses.iter().filter(is_known);
         let nearest = known.min_by_key(|course| course.habit.bits.abs_diff(new.bits));
         nearest.map(|course| &course.comparison)
     }
 
-    /// A message has come in this manner, the so many-th of its peer: by an RTS, or through a block behind one that had come by an RTS.
-    /// Where both send at once it may take both to gain by another manner, and each side chooses for itself: so who hears that the
-    /// other one tries it tries it too.
-    pub fn came(&mut self, from: Rank, context: u64, len: usize, manner: Manner, heard: u32) {
-        if let Some(at) = self.find(&Habit::of(from, context, len)) {
+    /// A message has come in this manner: by an RTS, or through a block behind one that had come by an RTS.
+    /// Where all send at once it may take all to gain by another manner, and each side chooses for itself: so who hears that
+    /// another one tries it tries it too.
+    pub fn came(&mut self, from: Rank, me: Rank, context: u64, len: usize, manner: Manner) {
+        if let Some(at) = self.find(&Habit::of(context, len)) {
             let course = &mut self.courses[at];
-            let before = course.theirs[manner as usize].replace(heard);
-            if before.is_none_or(|at| heard.wrapping_sub(at) >= APART) {
+            if from < me {
+                course.heed(from, manner);
+            }
+            let before = course.theirs[manner as usize].replace(course.uses);
+            if before.is_none_or(|at| course.uses.wrapping_sub(at) >= APART) {
                 course.joins = Some(manner);
             }
         }
@@ -319,12 +394,15 @@ impl Habits {
             let known = course.comparison.known_ns();
             let known: Vec<String> =
                 known.map(|(way, ns)| format!("{} {:.2} us", Manner::ALL[way].1, ns / 1000.0)).collect();
-            let best = Manner::ALL[course.comparison.best()].1;
-            let Habit { to, context, bits } = course.habit;
+            let followed = course.followed().zip(course.guide);
+            let best =
+                Manner::ALL[followed.map_or(course.comparison.best(), |(manner, _)| manner as usize)].1;
+            let why = followed.map_or(String::new(), |(_, guide)| format!(" as rank {} does", guide.rank));
+            let Habit { context, bits } = course.habit;
             let (from, below) = (1u64 << (bits - 1), 1u64 << bits);
-            (known.len() > 1).then(|| {
+            (known.len() > 1 || followed.is_some()).then(|| {
                 format!(
-                    "{from} to {below} bytes to rank {to} (context {:#x}): {best}; from one message to the next {}",
+                    "{from} to {below} bytes (context {:#x}): {best}{why}; from one message to the next {}",
                     context >> 2,
                     known.join(", ")
                 )
@@ -374,9 +452,7 @@ mod tests {
         assert!(counts[0][Manner::Blocks as usize] > 3500, "{counts:?}");
         assert!(counts[1][Manner::Pulled as usize] > 3500, "{counts:?}");
         let lines = habits.lines();
-        assert!(
-            lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes to rank 1 (context 0x2): pulled")
-        );
+        assert!(lines.len() == 2 && lines[1].starts_with("65536 to 131072 bytes (context 0x2): pulled"));
     }
 
     /// A habit whose messages have ended while it tried another manner keeps those of others from trying for as long as some of its own take, though
@@ -389,7 +465,7 @@ mod tests {
             (now_ns, round) = (now_ns + 2000, round + 1);
         }
         let mut windows = 0;
-        while habits.trying.is_some_and(|trying| trying.habit == Habit::of(1, 8, 16384)) {
+        while habits.trying.is_some_and(|trying| trying.habit == Habit::of(8, 16384)) {
             for at in 0..64 {
                 let message = leaving(65536, round + windows);
                 if !by_block(&mut habits, Leaving { is_quiet: at == 0, ..message }, now_ns) {
@@ -416,6 +492,21 @@ mod tests {
             }
         }
         assert!(pulled[0] < 20 && pulled[1] > 120, "{pulled:?}");
+    }
+
+    /// A round goes from one message to the first peer to the next: what comes between them belongs to it, whichever peer it is from.
+    #[test]
+    fn a_round_of_several_peers_begins_with_the_first_of_them() {
+        let (mut habits, mut now_ns) = (Habits::default(), 0u64);
+        for round in 0..100 {
+            for to in 1..4 {
+                // The longest part of a round lies between two of its messages, and something comes meanwhile.
+                habits.next(Leaving { to, ..leaving(1 << 20, 4 * round + to as u32) }, || now_ns);
+                now_ns += if to == 2 { 280_000 } else { 10_000 };
+            }
+        }
+        let known: Vec<f64> = habits.courses[0].comparison.known_ns().map(|(_, ns)| ns).collect();
+        assert!(known.len() == 3 && known.iter().all(|ns| (ns - 100_000.0).abs() < 3000.0), "{known:?}");
     }
 
     /// Who asks first whether a message goes by a block, and then how it goes, counts it once.
@@ -466,7 +557,7 @@ mod tests {
             for (at, manner) in manners.into_iter().enumerate() {
                 pulled[at] += u32::from(manner == Manner::Pulled && round >= 2000);
                 if manner != Manner::Blocks {
-                    both[1 - at].came(1, 8, 1 << 16, manner, round);
+                    both[1 - at].came(at, 1 - at, 8, 1 << 16, manner);
                 }
             }
             now_ns += match manners {
@@ -495,7 +586,7 @@ mod tests {
             for (at, manner) in manners.into_iter().enumerate() {
                 blocks[at] += u32::from(manner == Manner::Blocks && round >= 5000);
                 if manner != Manner::Blocks || before[at] != manner {
-                    both[1 - at].came(1, 8, 1 << 16, manner, round);
+                    both[1 - at].came(at, 1 - at, 8, 1 << 16, manner);
                 }
             }
             before = manners;
@@ -529,7 +620,7 @@ mod tests {
             let mut slow = 0;
             for round in 1000..3000 {
                 for (at, manner) in went.into_iter().enumerate() {
-                    both[1 - at].came(1, 8, 8192, manner, round);
+                    both[1 - at].came(at, 1 - at, 8, 8192, manner);
                 }
                 for (at, went) in went.iter_mut().enumerate() {
                     *went = both[at].next(leaving(8192, round), || now_ns);
@@ -552,13 +643,68 @@ mod tests {
             for round in 0..3000 {
                 let manners = [0, 1].map(|at| both[at].next(leaving(len, round), || now_ns[at]));
                 for (at, manner) in manners.into_iter().enumerate() {
-                    both[1 - at].came(1, 8, len, manner, round);
+                    both[1 - at].came(at, 1 - at, 8, len, manner);
                     own[at] += u32::from(manner == best[at] && round >= 1000);
                     now_ns[at] += if manner == best[at] { ns } else { ns + ns / 5 };
                 }
             }
             assert!(own.iter().all(|count| *count > 1700), "{len}: {own:?}");
         }
+    }
+
+    /// Four ranks of which each sends to all others, and gains by a manner only if all take it: none would see what its own messages make of it, for
+    /// rounds differ by more. The lowest tries, the others go as it does, and come back as it comes back.
+    #[test]
+    fn many_ranks_go_as_the_lowest_of_them() {
+        for faster in [Manner::Pulled, Manner::Blocks] {
+            let mut ranks: [Habits; 4] = std::array::from_fn(|_| Habits::default());
+            let (mut last, mut now_ns, mut so) = ([[Manner::Blocks; 4]; 4], 0u64, 0);
+            for round in 0..4000u32 {
+                let mut others = 0;
+                for (from, to) in (0..16).map(|pair| (pair / 4, pair % 4)).filter(|(from, to)| from != to) {
+                    let message = Leaving { to, ..leaving(1 << 16, round) };
+                    let manner = match by_block(&mut ranks[from], message, now_ns) {
+                        true => Manner::Blocks,
+                        false => ranks[from].next(message, || now_ns),
+                    };
+                    let before = std::mem::replace(&mut last[from][to], manner);
+                    if manner != Manner::Blocks || before != manner {
+                        ranks[to].came(from, to, 8, 1 << 16, manner);
+                    }
+                    others += u64::from(manner != faster);
+                    so += u32::from(manner == faster && round >= 1000);
+                }
+                now_ns += 20_000 + u64::from(round * 7919 % 31) * 100 + others * 500;
+            }
+            assert!(so > 34_000, "{faster:?}: {so} of 36000");
+            for followers in &ranks[1..] {
+                assert!(followers.lines()[0].contains("as rank 0 does"), "{:?}", followers.lines());
+            }
+        }
+    }
+
+    /// Who is followed and is not heard of any more leaves it to this rank again.
+    #[test]
+    fn who_falls_silent_is_followed_no_more() {
+        let (mut habits, mut now_ns) = (Habits::default(), 0u64);
+        let mut went = |habits: &mut Habits, rounds: std::ops::Range<u32>| {
+            let mut count = [0; 3];
+            for round in rounds {
+                for to in [2, 3] {
+                    let manner = habits.next(Leaving { to, ..leaving(1 << 20, round) }, || now_ns);
+                    count[manner as usize] += 1;
+                    now_ns += [90_000, 60_000, 100_000][manner as usize];
+                }
+            }
+            count
+        };
+        went(&mut habits, 0..20);
+        habits.came(0, 1, 8, 1 << 20, Manner::Blocks);
+        assert_eq!(went(&mut habits, 20..50), [0, 0, 60]);
+        habits.came(0, 1, 8, 1 << 20, Manner::Pulled);
+        assert_eq!(went(&mut habits, 50..110), [120, 0, 0]);
+        let later = went(&mut habits, 110..2000);
+        assert!(later[Manner::Shared as usize] > 3500, "{later:?}");
     }
 
     /// What is longer than a block begins shared, and goes by blocks, one after the other, where the application gets on
@@ -575,9 +721,10 @@ mod tests {
                 now_ns += if manner == best { 1_040_000 } else { 1_160_000 };
             }
             assert!(count > 2700, "{best:?} {count}");
-            // Longer messages begin as these go best; those to others know nothing.
+            // Longer messages begin as these go best; those of another context know nothing.
             assert_eq!(habits.next(leaving(1 << 22, 0), || now_ns), best);
-            assert_eq!(habits.next(Leaving { to: 2, ..leaving(1 << 22, 0) }, || now_ns), Manner::Shared);
+            let other = Leaving { context: 12, ..leaving(1 << 22, 0) };
+            assert_eq!(habits.next(other, || now_ns), Manner::Shared);
         }
     }
 }

@@ -98,7 +98,7 @@ impl<D: Device> Engine<D> {
                 }
             }
         }
-        self.peers[source].seen = self.peers[source].seen.wrapping_add(taken as u32);
+        self.peers.hear(source, taken as u32);
         (taken, is_empty)
     }
 
@@ -124,32 +124,28 @@ impl<D: Device> Engine<D> {
         }
         let Some(op) = self.matching.take_posted(&envelope) else { return self.keep_eager(envelope, data) };
         self.counters.happened(Notice::Matched, matched(&envelope, data.len as u64, false));
-        let peer = &mut self.peers[envelope.source];
-        peer.seen = peer.seen.wrapping_add(1);
+        self.peers.hear(envelope.source, 1);
         self.deliver(op, envelope, data);
         true
     }
 
     /// An eager message has come that may come by rendezvous. The first one behind such says that its sender goes by blocks now.
     fn came_in_block(&mut self, envelope: &Envelope, len: usize) {
-        let Envelope { source, context, .. } = *envelope;
-        let peer = &mut self.peers[source];
-        if peer.came(len as u64, false)
+        let (from, me) = (envelope.source, self.dev.me());
+        if self.peers[from].came(len as u64, false)
             && let Some(habits) = &mut self.habits
         {
-            habits.came(source, context, len, Manner::Blocks, peer.seen.wrapping_add(1));
+            habits.came(from, me, envelope.context, len, Manner::Blocks);
         }
     }
 
     /// What the next messages from there, and those to there, have of an RTS.
     pub(crate) fn heed_rts(&mut self, envelope: &Envelope, offer: &Offer) {
-        let peer = &mut self.peers[envelope.source];
-        peer.seen = peer.seen.wrapping_add(1);
-        peer.came(offer.len, true);
-        let heard = peer.seen;
+        self.peers.hear(envelope.source, 1);
+        self.peers[envelope.source].came(offer.len, true);
+        let (from, me) = (envelope.source, self.dev.me());
         if let Some(habits) = &mut self.habits {
-            let manner = Manner::of_flags(offer.other);
-            habits.came(envelope.source, envelope.context, offer.len as usize, manner, heard);
+            habits.came(from, me, envelope.context, offer.len as usize, Manner::of_flags(offer.other));
         }
     }
 
@@ -244,8 +240,7 @@ impl<D: Device> Engine<D> {
         } else {
             Body::Heap(self.copied(data))
         };
-        let peer = &mut self.peers[envelope.source];
-        peer.seen = peer.seen.wrapping_add(1);
+        self.peers.hear(envelope.source, 1);
         self.counters.count(Event::Unexpected);
         self.matching.keep(envelope, body);
         true

@@ -50,7 +50,7 @@ impl<D: Device> Engine<D> {
             Err(false) => None,
         };
         let Some(len) = found else { return self.receive_offered(Envelope { source, context, tag }, buf) };
-        self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+        self.peers.hear(source, 1);
         Some(len as u64)
     }
 
@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
                     if limit.is_long(len) {
                         limit.copied_out(len, self.dev.now_ns() - start);
                     }
-                    self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+                    self.peers.hear(source, 1);
                     return Some(len as u64);
                 }
                 Err(true) => {}
@@ -366,7 +366,7 @@ impl<D: Device> Engine<D> {
         for _ in 0..self.looks_for(source, buf) {
             match self.dev.take_in_place(source, reading) {
                 Ok(()) => {
-                    self.peers[source].seen = self.peers[source].seen.wrapping_add(1);
+                    self.peers.hear(source, 1);
                     return InPlace::Read;
                 }
                 Err(true) => {}

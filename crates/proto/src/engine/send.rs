@@ -7,7 +7,7 @@ use crate::engine::arrive::matched;
 use crate::event::{Event, Notice};
 use crate::memory::rcache::Held;
 use crate::message::matching::Envelope;
-use crate::message::op::{OpId, Outcome, Receive, Sending};
+use crate::message::op::{OpId, Outcome, Receive, Sending, Side};
 use crate::message::peers::Peer;
 use crate::rendezvous::rtr::Void;
 use crate::rendezvous::state::{State, Step};
@@ -249,8 +249,8 @@ impl<D: Device> Engine<D> {
         }
         self.dev.copy(buf.addr, data.addr, data.len.min(buf.len));
         self.ops.set(op, State::Done(Outcome::of_receive(&envelope, data.len as u64, buf)));
-        let peer = &mut self.peers[me];
-        (peer.seen, peer.sent) = (peer.seen.wrapping_add(1), peer.sent.wrapping_add(1));
+        self.peers.hear(me, 1);
+        self.peers[me].sent = self.peers[me].sent.wrapping_add(1);
         self.counters.happened(Notice::Matched, matched(&envelope, data.len as u64, false));
         self.counters.count(Event::Eager);
         self.news = true;
@@ -338,7 +338,7 @@ impl<D: Device> Engine<D> {
         if !self.eager_limit(to).is_tried(len) || to == self.dev.me() {
             return true;
         }
-        let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
+        let (heard, is_quiet) = (self.peers.heard, self.is_quiet());
         let Some(habits) = &mut self.habits else { return true };
         if habits.goes_on_by_block((to, context, len), heard, is_quiet) {
             return true;
@@ -348,9 +348,19 @@ impl<D: Device> Engine<D> {
         self.habits.as_mut().is_none_or(|habits| habits.goes_by_block(message, || dev.now_ns()))
     }
 
+    /// Whether nothing that this rank sent before is still being copied.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        let is_sent = |id: &OpId| match self.ops.get(*id).map(|op| &op.state) {
+            Some(State::Long(long)) => long.side == Side::Send,
+            _ => false,
+        };
+        !self.active.iter().rev().any(is_sent)
+    }
+
     fn leaving(&self, to: Rank, context: u64, len: usize, fits: bool) -> Leaving {
         let copy_ns = self.eager_limit(to).copies_ns(len);
-        let (heard, is_quiet) = (self.peers[to].seen, self.active.is_empty());
+        let (heard, is_quiet) = (self.peers.heard, self.is_quiet());
         Leaving { to, context, len, heard, is_quiet, fits, copy_ns, growth: self.dev.growth() }
     }
 

@@ -138,16 +138,26 @@ pub(crate) struct Peers {
     table: Sparse<Peer>,
     /// Peers with a queue or control frames.
     pub backlog: Vec<Rank>,
+    /// Messages taken in of all of them (wraps).
+    pub heard: u32,
 }
 
 impl Peers {
     pub fn new(n: usize) -> Peers {
-        Peers { table: Sparse::new(n), backlog: Vec::new() }
+        Peers { table: Sparse::new(n), backlog: Vec::new(), heard: 0 }
     }
 
     /// Makes room for `n` peers.
     pub fn grow(&mut self, n: usize) {
         self.table.grow(n);
+    }
+
+    /// So many messages of a peer have been taken in.
+    #[inline(always)]
+    pub fn hear(&mut self, from: Rank, messages: u32) {
+        let peer = &mut self[from];
+        peer.seen = peer.seen.wrapping_add(messages);
+        self.heard = self.heard.wrapping_add(messages);
     }
 
     /// Messages sent and taken in, in all (wraps).

@@ -113,7 +113,7 @@ impl<D: Device> Rendezvous<'_, D> {
             let what = format!("a long RTS of protocol {} with {} bytes along", rts.protocol, along.len);
             return Err(malformed(from, Malformed(what)));
         }
-        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.peers.hear(from, 1);
         self.learner.reported(rts.report);
         self.heed(&envelope, rts.flags);
         match self.matching.take_posted(&envelope) {

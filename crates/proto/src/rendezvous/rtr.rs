@@ -227,7 +227,7 @@ impl<D: Device> Rendezvous<'_, D> {
         if self.matching.take_posted(envelope) != Some(id) {
             return refuse("for a receive that is not the next");
         }
-        self.peers[from].seen = self.peers[from].seen.wrapping_add(1);
+        self.peers.hear(from, 1);
         self.count_rtr(by.agreement(), envelope, false);
         self.counters.happened(Notice::Matched, [from as u64, envelope.tag as u32 as u64, len, 0]);
         self.counters.happened(Notice::RendezvousBegun, [from as u64, len, 0]);
