@@ -144,7 +144,7 @@ pub struct Offer {
     pub seen: u32,
     /// Matched: the operation of the RTR that is taken. RTR: how many receives that accept the
     /// same envelope were posted before and are not matched. RTS: [`Offer::EAGER`], [`Offer::ALONE`],
-    /// [`Offer::FINAL`], [`Offer::FRAMES`].
+    /// [`Offer::FINAL`], [`Offer::FRAMES`], [`Offer::CHOSEN`].
     pub other: u32,
 }
 
@@ -163,6 +163,8 @@ impl Offer {
     pub const FINAL: u32 = 4;
     /// Of an RTS: it is to be asked for in frames although it could be copied, and does not take offers.
     pub const FRAMES: u32 = 8;
+    /// Of an RTS: its sender has chosen how it goes. One that is synchronous had no choice.
+    pub const CHOSEN: u32 = 16;
     /// Length of the encoded form in bytes.
     pub const LEN: usize = 32;
 

@@ -17,7 +17,7 @@ pub(crate) const GROUP: u16 = 8;
 /// Uses after which a group ends wherever the application stands in its round.
 const GROUP_MAX: u16 = 128;
 /// Rounds of a way that count for nothing where another one went before: in the first the data lie where that one has left
-/// them, in the second whoever sends at the same time has joined, and finds the same. Where a round is a window of many uses one is enough.
+/// them, in the second whoever sends at the same time has followed, and finds the same. Where a round is a window of many uses one is enough.
 const WARM: u16 = 2;
 /// Groups of a try at most that are left out since some use met what later ones find there: where many ranks get memory that never ends.
 const COLD: u16 = 4;
@@ -69,8 +69,6 @@ pub(crate) struct At {
     pub is_cold: bool,
     /// Another way may be tried.
     pub may_try: bool,
-    /// Whoever this one does it together with has begun to go this way.
-    pub joins: Option<usize>,
 }
 
 /// Uses one after the other whose time is taken, in parts of half a group: a pause of the application falls into one of them.
@@ -245,11 +243,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Counts a use: the way it goes.
     #[inline]
     pub fn next(&mut self, at: At, now_ns: impl FnOnce() -> u64) -> usize {
-        let At { is_round, is_cold, may_try, joins } = at;
-        if let Some(way) = joins.filter(|way| may_try && self.may_join(*way)) {
-            self.join(way as u8, now_ns());
-            return way;
-        }
+        let At { is_round, is_cold, may_try } = at;
         if let Some(uses) = self.rests {
             return self.rest(uses, is_round, now_ns);
         }
@@ -311,19 +305,6 @@ impl<const WAYS: usize> Comparison<WAYS> {
         let is_new = self.warm.is_some() && self.is_new();
         let groups = f64::from(uses.max(self.group)) / f64::from(self.group);
         self.most_ns * groups * if is_new { FIRST } else { 1.0 }
-    }
-
-    /// Whether a way that others have begun to go is one to try with them, in a group of its own. What is unknown so far is tried in its turn.
-    /// Who tries one already goes on: if both sides left what they try for what the other one tries, they would run after each other
-    /// for ever, and know nothing of either.
-    fn may_join(&self, way: usize) -> bool {
-        self.settles == 0 && !self.is_trying() && way != self.best() && way < usize::from(self.ways)
-    }
-
-    /// Tries the way that others have begun to go.
-    fn join(&mut self, way: u8, now_ns: u64) {
-        (self.way, self.stretch, self.warm, self.rests) = (way, Stretch::begin(now_ns), Some(1), None);
-        self.most_ns = self.best_ns();
     }
 
     /// Goes one way from here on, and forgets what is known of the others.
@@ -405,7 +386,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
         goes
     }
 
-    /// What a try has shown whose last group took this: what was near before and is not any more was disturbed, or whoever took part has ended his try.
+    /// What a try has shown whose last group took this: what was near before and is not any more was disturbed, or whoever follows did not yet.
     fn shown_ns(&mut self, took_ns: f64) -> f64 {
         let (groups, before_ns) = std::mem::take(&mut self.tried);
         if groups > 0 && took_ns > NEAR * before_ns { before_ns } else { took_ns }
@@ -546,7 +527,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    const ROUND: At = At { is_round: true, is_cold: false, may_try: true, joins: None };
+    const ROUND: At = At { is_round: true, is_cold: false, may_try: true };
 
     /// Plays `uses` uses that take these times: how often each way was taken.
     fn play<const N: usize>(

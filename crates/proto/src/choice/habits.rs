@@ -93,13 +93,7 @@ struct Course {
     uses: u32,
     /// The same of memory for blocks.
     growth: u32,
-    /// How many messages had left when one came last in each manner.
-    theirs: [Option<u32>; 3],
-    /// A peer has begun to send in this manner.
-    joins: Option<Manner>,
-    /// Messages go to several peers.
-    are_several: bool,
-    /// The one that says how they go.
+    /// Who says how its messages go, if that is not this rank.
     guide: Option<Guide>,
 }
 
@@ -123,7 +117,7 @@ impl Course {
     /// Whether a message goes for sure as those before it; only then it is counted.
     #[inline]
     fn goes_on(&mut self, to: Rank, heard: u32, is_round: bool) -> bool {
-        let goes_on = self.joins.is_none() && self.comparison.goes_on(is_round);
+        let goes_on = self.comparison.goes_on(is_round);
         if goes_on {
             self.leaves(to, heard);
         }
@@ -137,15 +131,15 @@ impl Course {
         if self.lead == to || self.aside >= APART {
             (self.lead, self.heard, self.aside) = (to, heard, 0);
         } else {
-            (self.aside, self.are_several) = (self.aside + 1, true);
+            self.aside += 1;
         }
     }
 
-    /// How messages go that another rank decides about: of many that exchange messages each sees little of what its own make of it, and all see what they make
+    /// How messages go that another rank decides about: of ranks that exchange messages each sees little of what its own make of it, and all see what they make
     /// of it together. So the lowest of them tries, and the others go as it does.
     #[inline]
     fn followed(&self) -> Option<Manner> {
-        let guide = self.guide.filter(|_| self.are_several)?;
+        let guide = self.guide?;
         let most = if guide.manner == Manner::Blocks { SILENT } else { APART };
         (self.uses.wrapping_sub(guide.at) < most).then_some(guide.manner)
     }
@@ -168,11 +162,9 @@ const HABITS_MAX: usize = 4096;
 /// of its own take: windows are few.
 const PATIENCE: u32 = 1024;
 const PATIENCE_USES: f64 = 512.0;
-/// Messages after which an RTS in a manner is the first of a group that tries it. If one came in this manner shortly before, its sender comes back to it: two
-/// ranks that think differently of what is best would else try what the other one has tried of them, in turn, for ever. A peer that none of so many went to
-/// begins no more rounds.
+/// So many messages behind the last RTS of a rank that is followed it is taken to send no more; and a peer that none of so many went to begins no more rounds.
 const APART: u32 = 128;
-/// The same of one who is followed through blocks, and is heard of only as it begins to go otherwise: as often as it may try that.
+/// The same of one who is followed through blocks, and is heard of only as it begins to go otherwise: it may try that as rarely.
 const SILENT: u32 = 16_384;
 /// Groups by which it is known how much these differ: what comes between messages is all the application does.
 const SETTLE: u16 = 4;
@@ -300,8 +292,7 @@ impl Habits {
             let use_ns = course.comparison.use_ns();
             let is_busy = message.fits && use_ns > BUSY * message.copy_ns;
             let may_try = may_try && !is_busy;
-            let joins = course.joins.take().map(|manner| manner as usize);
-            let way = course.comparison.next(At { is_round, is_cold, may_try, joins }, &now_ns);
+            let way = course.comparison.next(At { is_round, is_cold, may_try }, &now_ns);
             let (mut manner, _) = Manner::ALL[way];
             if is_busy && manner != Manner::Blocks {
                 course.comparison.keep_to(Manner::Blocks as usize);
@@ -340,23 +331,11 @@ impl Habits {
         if let Some(like) = like.filter(|_| !message.fits) {
             comparison.take_ratios_of(like);
         }
-        let begins = At { is_round: false, is_cold: false, may_try: false, joins: None };
+        let begins = At { is_round: false, is_cold: false, may_try: false };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
         let Leaving { to: lead, heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course {
-            habit,
-            comparison,
-            lead,
-            heard,
-            aside: 0,
-            uses: 1,
-            growth,
-            theirs: [None; 3],
-            joins: None,
-            are_several: false,
-            guide: None,
-        });
+        self.courses.push(Course { habit, comparison, lead, heard, aside: 0, uses: 1, growth, guide: None });
         manner
     }
 
@@ -370,19 +349,13 @@ impl Habits {
         nearest.map(|course| &course.comparison)
     }
 
-    /// A message has come in this manner: by an RTS, or through a block behind one that had come by an RTS.
-    /// Where all send at once it may take all to gain by another manner, and each side chooses for itself: so who hears that
-    /// another one tries it tries it too.
+    /// A message has come to `me` in this manner: by an RTS, or through a block behind one that had come by an RTS.
+    /// Where all send at once it may take all to gain by another manner: so the lowest of them decides, and who hears of it goes as it does.
     pub fn came(&mut self, from: Rank, me: Rank, context: u64, len: usize, manner: Manner) {
-        if let Some(at) = self.find(&Habit::of(context, len)) {
-            let course = &mut self.courses[at];
-            if from < me {
-                course.heed(from, manner);
-            }
-            let before = course.theirs[manner as usize].replace(course.uses);
-            if before.is_none_or(|at| course.uses.wrapping_sub(at) >= APART) {
-                course.joins = Some(manner);
-            }
+        if from < me
+            && let Some(at) = self.find(&Habit::of(context, len))
+        {
+            self.courses[at].heed(from, manner);
         }
     }
 
@@ -543,7 +516,7 @@ mod tests {
 
     /// Two ranks send to each other at once, and gain by pulling only if both do.
     #[test]
-    fn who_sends_at_once_with_its_peer_tries_what_that_tries() {
+    fn who_sends_at_once_with_its_peer_goes_as_that_does() {
         let mut both = [Habits::default(), Habits::default()];
         let (mut now_ns, mut pulled) = (0u64, [0; 2]);
         // One has sent alone before, so that the two do not try at the same time.
@@ -570,7 +543,7 @@ mod tests {
         assert!(pulled.iter().all(|count| *count > 3600), "{pulled:?}");
     }
 
-    /// Where both have come to pull and blocks would be faster, but only if both take them, one that tries them is followed.
+    /// Where both have come to pull and blocks would be faster, but only if both take them, the one that tries them is followed.
     #[test]
     fn both_come_back_to_blocks() {
         let mut both = [Habits::default(), Habits::default()];
@@ -630,25 +603,6 @@ mod tests {
                 now_ns += if is_fast { 1500 } else { 4900 };
             }
             assert!(slow < 200, "{slow} of 2000");
-        }
-    }
-
-    /// Each is faster in a manner of its own: they do not try the other one's whenever that comes back to it.
-    #[test]
-    fn two_that_think_differently_of_what_is_best_stay_with_it() {
-        for (len, ns) in [(1 << 16, 10_000), (1 << 20, 200_000)] {
-            let mut both = [Habits::default(), Habits::default()];
-            let (mut now_ns, mut own) = ([0u64; 2], [0; 2]);
-            let best = [Manner::Blocks, Manner::Pulled];
-            for round in 0..3000 {
-                let manners = [0, 1].map(|at| both[at].next(leaving(len, round), || now_ns[at]));
-                for (at, manner) in manners.into_iter().enumerate() {
-                    both[1 - at].came(at, 1 - at, 8, len, manner);
-                    own[at] += u32::from(manner == best[at] && round >= 1000);
-                    now_ns[at] += if manner == best[at] { ns } else { ns + ns / 5 };
-                }
-            }
-            assert!(own.iter().all(|count| *count > 1700), "{len}: {own:?}");
         }
     }
 

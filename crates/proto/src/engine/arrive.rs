@@ -111,6 +111,12 @@ impl<D: Device> Engine<D> {
                 let offer = read_offer(&self.dev, from, frame.data)?;
                 Ok(self.on_rts(envelope, offer))
             }
+            FrameType::Matched => {
+                let offer = read_offer(&self.dev, from, frame.data)?;
+                // What takes an offer is copied by both.
+                self.came(&envelope, offer.len, Manner::Shared);
+                self.rendezvous().on_matched(envelope, offer).map(|()| true)
+            }
             FrameType::Epoch => self.on_epoch(from, head, frame).map(|()| true),
             FrameType::LongRts if !self.has_place(&envelope, frame.data.len) => Ok(false),
             _ => self.rendezvous().handle(from, head, frame).map(|()| true),
@@ -131,11 +137,8 @@ impl<D: Device> Engine<D> {
 
     /// An eager message has come that may come by rendezvous. The first one behind such says that its sender goes by blocks now.
     fn came_in_block(&mut self, envelope: &Envelope, len: usize) {
-        let (from, me) = (envelope.source, self.dev.me());
-        if self.peers[from].came(len as u64, false)
-            && let Some(habits) = &mut self.habits
-        {
-            habits.came(from, me, envelope.context, len, Manner::Blocks);
+        if self.peers[envelope.source].came(len as u64, false) {
+            self.came(envelope, len as u64, Manner::Blocks);
         }
     }
 
@@ -143,9 +146,16 @@ impl<D: Device> Engine<D> {
     pub(crate) fn heed_rts(&mut self, envelope: &Envelope, offer: &Offer) {
         self.peers.hear(envelope.source, 1);
         self.peers[envelope.source].came(offer.len, true);
+        if offer.other & Offer::CHOSEN != 0 {
+            self.came(envelope, offer.len, Manner::of_flags(offer.other));
+        }
+    }
+
+    /// A message has come in this manner, as its sender has chosen.
+    fn came(&mut self, envelope: &Envelope, len: u64, manner: Manner) {
         let (from, me) = (envelope.source, self.dev.me());
         if let Some(habits) = &mut self.habits {
-            habits.came(from, me, envelope.context, offer.len as usize, Manner::of_flags(offer.other));
+            habits.came(from, me, envelope.context, len as usize, manner);
         }
     }
 

@@ -45,7 +45,7 @@ const GATHERED: usize = 1;
 /// Groups of a buffer are taken as they come: few buffers are used for long.
 const SETTLE: u16 = 0;
 /// Every use ends what came before.
-const EACH: At = At { is_round: true, is_cold: false, may_try: true, joins: None };
+const EACH: At = At { is_round: true, is_cold: false, may_try: true };
 /// Buffers whose comparisons are kept; when there are more, all begin anew.
 const COMPARISONS_MAX: usize = 1 << 15;
 /// The adapter that carries frames.

@@ -193,7 +193,7 @@ impl<D: Device> Engine<D> {
         }
         let manner = self.manner(to, context, data.len, mode);
         let fits = self.fits(to, data.len, mode);
-        let by = manner.map_or(0, Manner::flag);
+        let by = manner.map_or(0, |manner| manner.flag() | Offer::CHOSEN);
         let flags = flags | by | if fits { Offer::EAGER } else { 0 };
         let sending = Sending { to, context, tag, data, met: false, flags };
         let is_short = match manner {

@@ -122,10 +122,6 @@ impl<D: Device> Rendezvous<'_, D> {
                 self.on_rtr(&envelope, offer);
                 Ok(())
             }
-            FrameType::Matched => {
-                let offer = read_offer(self.dev, envelope.source, data)?;
-                self.on_matched(envelope, offer)
-            }
             FrameType::RtrAck => self.on_rtr_ack(envelope, data),
             FrameType::LongRtr | FrameType::RtrCancel => self.on_long_rtr(envelope, kind, data),
             _ => Err(malformed(envelope.source, Malformed(format!("{kind:?} is no RTR")))),
