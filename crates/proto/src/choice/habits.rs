@@ -86,7 +86,7 @@ struct Course {
     habit: Habit,
     comparison: Comparison<3>,
     /// The peer whose messages may begin a round, messages that had come from all when the last one to it left, and how many have left for others since.
-    lead: Rank,
+    first: Rank,
     heard: u32,
     aside: u32,
     /// Messages so far.
@@ -111,7 +111,7 @@ impl Course {
     /// to first: a round goes from one of them to the next.
     #[inline]
     fn may_begin_round(&self, to: Rank, heard: u32, is_quiet: bool) -> bool {
-        is_quiet && self.lead == to && self.heard != heard
+        is_quiet && self.first == to && self.heard != heard
     }
 
     /// Whether a message goes for sure as those before it; only then it is counted.
@@ -128,8 +128,8 @@ impl Course {
     #[inline]
     fn leaves(&mut self, to: Rank, heard: u32) {
         self.uses = self.uses.wrapping_add(1);
-        if self.lead == to || self.aside >= APART {
-            (self.lead, self.heard, self.aside) = (to, heard, 0);
+        if self.first == to || self.aside >= APART {
+            (self.first, self.heard, self.aside) = (to, heard, 0);
         } else {
             self.aside += 1;
         }
@@ -146,7 +146,7 @@ impl Course {
 
     /// A message has come in this manner from a rank below this one.
     fn heed(&mut self, rank: Rank, manner: Manner) {
-        if self.guide.is_none_or(|guide| rank <= guide.rank) {
+        if self.followed().is_none() || self.guide.is_some_and(|guide| rank <= guide.rank) {
             self.guide = Some(Guide { rank, manner, at: self.uses });
         }
     }
@@ -274,7 +274,6 @@ impl Habits {
             let Leaving { to, heard, is_quiet, .. } = message;
             if let Some(manner) = course.followed() {
                 course.leaves(to, heard);
-                self.trying = self.trying.filter(|trying| trying.habit != habit);
                 return manner;
             }
             let is_round = course.may_begin_round(to, heard, is_quiet);
@@ -333,9 +332,9 @@ impl Habits {
         }
         let begins = At { is_round: false, is_cold: false, may_try: false };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
-        let Leaving { to: lead, heard, growth, .. } = message;
+        let Leaving { to: first, heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course { habit, comparison, lead, heard, aside: 0, uses: 1, growth, guide: None });
+        self.courses.push(Course { habit, comparison, first, heard, aside: 0, uses: 1, growth, guide: None });
         manner
     }
 
@@ -352,10 +351,12 @@ impl Habits {
     /// A message has come to `me` in this manner: by an RTS, or through a block behind one that had come by an RTS.
     /// Where all send at once it may take all to gain by another manner: so the lowest of them decides, and who hears of it goes as it does.
     pub fn came(&mut self, from: Rank, me: Rank, context: u64, len: usize, manner: Manner) {
+        let habit = Habit::of(context, len);
         if from < me
-            && let Some(at) = self.find(&Habit::of(context, len))
+            && let Some(at) = self.find(&habit)
         {
             self.courses[at].heed(from, manner);
+            self.trying = self.trying.filter(|trying| trying.habit != habit);
         }
     }
 
@@ -659,6 +660,12 @@ mod tests {
         assert_eq!(went(&mut habits, 50..110), [120, 0, 0]);
         let later = went(&mut habits, 110..2000);
         assert!(later[Manner::Shared as usize] > 3500, "{later:?}");
+        let mut follows = |rank, manner| {
+            habits.came(rank, 5, 8, 1 << 20, manner);
+            went(&mut habits, 2000..2010)[manner as usize] == 20
+        };
+        // The next above takes its place, one above that does not.
+        assert!(follows(3, Manner::Blocks) && !follows(4, Manner::Pulled) && follows(2, Manner::Pulled));
     }
 
     /// What is longer than a block begins shared, and goes by blocks, one after the other, where the application gets on
