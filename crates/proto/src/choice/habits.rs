@@ -70,7 +70,7 @@ pub(crate) struct Leaving {
     pub len: usize,
     /// Messages that have come from all peers.
     pub heard: u32,
-    /// Whether nothing that this rank began before is still being copied.
+    /// Whether nothing that this rank sent before is still being copied.
     pub is_quiet: bool,
     /// Whether it fits into a block.
     pub fits: bool,
@@ -91,7 +91,7 @@ struct Course {
     aside: u32,
     /// Messages so far.
     uses: u32,
-    /// The same of memory for blocks.
+    /// How often memory for blocks had been got when the last one left.
     growth: u32,
     /// Who says how its messages go, if that is not this rank.
     guide: Option<Guide>,
@@ -332,9 +332,18 @@ impl Habits {
         }
         let begins = At { is_round: false, is_cold: false, may_try: false };
         let (manner, _) = Manner::ALL[comparison.next(begins, || 0)];
-        let Leaving { to: first, heard, growth, .. } = message;
+        let Leaving { to, heard, growth, .. } = message;
         self.index.insert(habit, self.courses.len());
-        self.courses.push(Course { habit, comparison, first, heard, aside: 0, uses: 1, growth, guide: None });
+        self.courses.push(Course {
+            habit,
+            comparison,
+            first: to,
+            heard,
+            aside: 0,
+            uses: 1,
+            growth,
+            guide: None,
+        });
         manner
     }
 
