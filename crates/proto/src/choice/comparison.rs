@@ -136,6 +136,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     most_ns: f64,
     /// Uses of the present try that were left out, for they had met what was cold.
     cold: u16,
+    /// Whether somebody has followed the present try, and, if so, in the present group.
+    followed: Option<bool>,
     /// Uses come by the thousand.
     are_many: bool,
     /// Groups of the present try that others have followed, and what the last of them took.
@@ -169,6 +171,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             noise_ns: Estimate::expected(0.0),
             most_ns: f64::INFINITY,
             cold: 0,
+            followed: None,
             are_many: false,
             tried: (0, 0.0),
             rests: None,
@@ -307,6 +310,13 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.most_ns * groups * if is_new { FIRST } else { 1.0 }
     }
 
+    /// Somebody who does this together with this one goes this way. Where uses come by the window that is a window later, which then is the first that this way takes.
+    pub fn is_followed(&mut self, way: usize) {
+        if self.is_trying() && way == self.way() {
+            self.followed.get_or_insert(true);
+        }
+    }
+
     /// Goes one way from here on, and forgets what is known of the others.
     pub fn keep_to(&mut self, way: usize) {
         (self.way, self.stretch, self.warm, self.most_ns) =
@@ -350,11 +360,13 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
     fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
-        let is_warming = self.warm.take().is_some();
+        let is_followed = self.is_window() && self.followed == Some(true);
+        self.followed = self.followed.map(|_| false);
+        let is_warming = self.warm.take().is_some() || is_followed;
         if is_warming && self.shows_slow_at_once(now_ns) {
             // And is believed at once.
             self.doubts[self.way()] = DOUBTS;
-        } else if is_warming && !takes_too_long {
+        } else if is_followed || is_warming && !takes_too_long {
             self.stretch = Stretch::begin(now_ns);
             return;
         }
@@ -431,7 +443,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
-        (self.most_ns, self.cold) = (f64::INFINITY, 0);
+        (self.most_ns, self.cold, self.followed) = (f64::INFINITY, 0, None);
         self.arms.step();
         if !std::mem::take(&mut self.is_first) {
             self.learn(took_ns);

@@ -361,11 +361,12 @@ impl Habits {
     /// Where all send at once it may take all to gain by another manner: so the lowest of them decides, and who hears of it goes as it does.
     pub fn came(&mut self, from: Rank, me: Rank, context: u64, len: usize, manner: Manner) {
         let habit = Habit::of(context, len);
-        if from < me
-            && let Some(at) = self.find(&habit)
-        {
+        let Some(at) = self.find(&habit) else { return };
+        if from < me {
             self.courses[at].heed(from, manner);
             self.trying = self.trying.filter(|trying| trying.habit != habit);
+        } else {
+            self.courses[at].comparison.is_followed(manner as usize);
         }
     }
 
@@ -614,6 +615,48 @@ mod tests {
             }
             assert!(slow < 200, "{slow} of 2000");
         }
+    }
+
+    /// A window of 64 messages of one rank to the other: the manner of the last.
+    fn window(habits: &mut Habits, round: u32, now_ns: u64) -> Manner {
+        let manners = (0..64).map(|at| {
+            let message = Leaving { is_quiet: at == 0, ..leaving(1 << 16, round) };
+            match by_block(habits, message, now_ns) {
+                true => Manner::Blocks,
+                false => habits.next(message, || now_ns),
+            }
+        });
+        manners.last().expect("there are some")
+    }
+
+    /// Windows both ways, in which the other one follows a window later, and what is pulled for the first time is slow: the first window that both pull does not count.
+    #[test]
+    fn a_window_that_is_followed_for_the_first_time_does_not_count() {
+        let mut both = [Habits::default(), Habits::default()];
+        let (mut now_ns, mut pulled, mut before) = (0u64, 0, [Manner::Blocks; 2]);
+        // One has sent alone before, so that the two do not try at the same time.
+        for round in 0..20 {
+            now_ns +=
+                64 * if window(&mut both[1], round, now_ns) == Manner::Blocks { 10_000 } else { 14_000 };
+        }
+        for round in 20..80 {
+            let manners = [0, 1].map(|at| window(&mut both[at], round, now_ns));
+            for at in [0, 1] {
+                if manners[at] != Manner::Blocks || before[at] != manners[at] {
+                    both[1 - at].came(at, 1 - at, 8, 1 << 16, manners[at]);
+                }
+            }
+            let is_pulled = manners == [Manner::Pulled; 2];
+            pulled += u32::from(is_pulled);
+            let each_ns = match manners {
+                _ if is_pulled && before != manners => 11_000,
+                [Manner::Pulled, Manner::Pulled] => 6000,
+                [Manner::Blocks, Manner::Blocks] => 10_000,
+                _ => 12_000,
+            };
+            (now_ns, before) = (now_ns + 64 * each_ns, manners);
+        }
+        assert!(pulled > 40, "{pulled} of 60 windows");
     }
 
     /// Four ranks of which each sends to all others, and gains by a manner only if all take it: none would see what its own messages make of it, for
