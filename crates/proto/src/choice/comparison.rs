@@ -310,8 +310,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
         self.most_ns * groups * if is_new { FIRST } else { 1.0 }
     }
 
-    /// Somebody who does this together with this one goes this way. Where uses come by the window that is a window later, which then is the first that this way takes.
-    pub fn is_followed(&mut self, way: usize) {
+    /// Somebody who does this together with this one has begun to go this way. Where uses come by the window that is a window later, and the first one of that side.
+    pub fn others_follow(&mut self, way: usize) {
         if self.is_trying() && way == self.way() {
             self.followed.get_or_insert(true);
         }

@@ -366,7 +366,7 @@ impl Habits {
             self.courses[at].heed(from, manner);
             self.trying = self.trying.filter(|trying| trying.habit != habit);
         } else {
-            self.courses[at].comparison.is_followed(manner as usize);
+            self.courses[at].comparison.others_follow(manner as usize);
         }
     }
 
