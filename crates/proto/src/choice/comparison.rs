@@ -136,8 +136,8 @@ pub(crate) struct Comparison<const WAYS: usize> {
     most_ns: f64,
     /// Uses of the present try that were left out, for they had met what was cold.
     cold: u16,
-    /// Whether somebody has followed the present try, and, if so, in the present group.
-    followed: Option<bool>,
+    /// Whether others have begun to go the way of the present try with this one, and, if so, in the present group.
+    followers: Option<bool>,
     /// Uses come by the thousand.
     are_many: bool,
     /// Groups of the present try that others have followed, and what the last of them took.
@@ -171,7 +171,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
             noise_ns: Estimate::expected(0.0),
             most_ns: f64::INFINITY,
             cold: 0,
-            followed: None,
+            followers: None,
             are_many: false,
             tried: (0, 0.0),
             rests: None,
@@ -313,7 +313,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     /// Somebody who does this together with this one has begun to go this way. Where uses come by the window that is a window later, and the first one of that side.
     pub fn others_follow(&mut self, way: usize) {
         if self.is_trying() && way == self.way() {
-            self.followed.get_or_insert(true);
+            self.followers.get_or_insert(true);
         }
     }
 
@@ -360,8 +360,8 @@ impl<const WAYS: usize> Comparison<WAYS> {
 
     /// A group has ended: which way the next one goes. One that was to count for nothing goes on by the same, unless it has taken too long.
     fn ends(&mut self, now_ns: u64, takes_too_long: bool, may_try: bool) {
-        let is_followed = self.is_window() && self.followed == Some(true);
-        self.followed = self.followed.map(|_| false);
+        let is_followed = self.is_window() && self.followers == Some(true);
+        self.followers = self.followers.map(|_| false);
         let is_warming = self.warm.take().is_some() || is_followed;
         if is_warming && self.shows_slow_at_once(now_ns) {
             // And is believed at once.
@@ -443,7 +443,7 @@ impl<const WAYS: usize> Comparison<WAYS> {
     }
 
     fn choose(&mut self, took_ns: f64, may_try: bool) {
-        (self.most_ns, self.cold, self.followed) = (f64::INFINITY, 0, None);
+        (self.most_ns, self.cold, self.followers) = (f64::INFINITY, 0, None);
         self.arms.step();
         if !std::mem::take(&mut self.is_first) {
             self.learn(took_ns);

@@ -420,6 +420,14 @@ mod tests {
             || habits.goes_by_block(message, || now_ns)
     }
 
+    /// The same, and how it goes if not by one.
+    fn goes(habits: &mut Habits, message: Leaving, now_ns: u64) -> Manner {
+        match by_block(habits, message, now_ns) {
+            true => Manner::Blocks,
+            false => habits.next(message, || now_ns),
+        }
+    }
+
     #[test]
     fn each_habit_finds_its_own_way() {
         let mut habits = Habits::default();
@@ -452,9 +460,7 @@ mod tests {
         while habits.trying.is_some_and(|trying| trying.habit == Habit::of(8, 16384)) {
             for at in 0..64 {
                 let message = leaving(65536, round + windows);
-                if !by_block(&mut habits, Leaving { is_quiet: at == 0, ..message }, now_ns) {
-                    habits.next(message, || now_ns);
-                }
+                goes(&mut habits, Leaving { is_quiet: at == 0, ..message }, now_ns);
                 now_ns += 10_000;
             }
             windows += 1;
@@ -501,8 +507,7 @@ mod tests {
         for round in 0..4000 {
             let message = leaving(if round % 3 == 0 { 65536 } else { 16384 }, round);
             let manner = plain.next(message, || now_ns);
-            let goes = by_block(&mut asked, message, now_ns);
-            assert_eq!(manner, if goes { Manner::Blocks } else { asked.next(message, || now_ns) }, "{round}");
+            assert_eq!(manner, goes(&mut asked, message, now_ns), "{round}");
             counts[manner as usize] += 1;
             now_ns += [11_000, 20_000, 14_000][manner as usize];
         }
@@ -619,13 +624,8 @@ mod tests {
 
     /// A window of 64 messages of one rank to the other: the manner of the last.
     fn window(habits: &mut Habits, round: u32, now_ns: u64) -> Manner {
-        let manners = (0..64).map(|at| {
-            let message = Leaving { is_quiet: at == 0, ..leaving(1 << 16, round) };
-            match by_block(habits, message, now_ns) {
-                true => Manner::Blocks,
-                false => habits.next(message, || now_ns),
-            }
-        });
+        let messages = (0..64).map(|at| Leaving { is_quiet: at == 0, ..leaving(1 << 16, round) });
+        let manners = messages.map(|message| goes(habits, message, now_ns));
         manners.last().expect("there are some")
     }
 
@@ -670,10 +670,7 @@ mod tests {
                 let mut others = 0;
                 for (from, to) in (0..16).map(|pair| (pair / 4, pair % 4)).filter(|(from, to)| from != to) {
                     let message = Leaving { to, ..leaving(1 << 16, round) };
-                    let manner = match by_block(&mut ranks[from], message, now_ns) {
-                        true => Manner::Blocks,
-                        false => ranks[from].next(message, || now_ns),
-                    };
+                    let manner = goes(&mut ranks[from], message, now_ns);
                     let before = std::mem::replace(&mut last[from][to], manner);
                     if manner != Manner::Blocks || before != manner {
                         ranks[to].came(from, to, 8, 1 << 16, manner);
